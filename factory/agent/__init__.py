@@ -1,0 +1,1 @@
+"""The one agent loop: action formats, tools, token clients, rollouts."""

@@ -1,0 +1,1 @@
+"""The `factory` command: thin Typer commands that parse, build a configuration and call one function."""

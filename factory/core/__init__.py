@@ -1,0 +1,1 @@
+"""The contracts that every room shares: pure data, no I/O, no heavy import."""

@@ -1,0 +1,84 @@
+"""The one error tree. Each class is raised at one boundary.
+
+    FactoryError
+    ├── UserError           a person's input: exit code 2, one line
+    ├── GeneratorError      a generator could not make what it was asked for
+    ├── SandboxError        the isolated machine failed (masked, never scored)
+    │   ├── SandboxLost     it is gone: killed, out of memory, wedged shell
+    │   └── ImageError      a backend cannot resolve or offer an image
+    ├── VerifierError       the harness of a verifier failed (masked, never scored)
+    │   └── VerifierTimeLimit
+    ├── PolicyError         sampling failed (masked, never scored)
+    ├── RegistryError       the store refused or failed
+    │   ├── NotFound
+    │   ├── Conflict        a compare-and-set or uniqueness rule refused the write
+    │   └── SplitViolation  the write would leak across a sealed split
+    └── InvalidTask         the task itself is broken: quarantine it
+
+Every error pickles: the arguments given to the constructor are all there is.
+"""
+
+from __future__ import annotations
+
+
+class FactoryError(Exception):
+    """Root of every error that envfactory raises on purpose."""
+
+
+class UserError(FactoryError, ValueError):
+    """A person's mistake, told in one line: the field, the value, and what would be right."""
+
+    def __init__(self, field: str, value: object, expected: str) -> None:
+        super().__init__(field, value, expected)
+        self.field, self.value, self.expected = field, value, expected
+
+    def __str__(self) -> str:
+        return f"{self.field}: {self.value!r} is not right; expected {self.expected}"
+
+
+class GeneratorError(FactoryError):
+    """A generator could not make what it was asked for."""
+
+
+class SandboxError(FactoryError):
+    """The isolated machine failed; an episode that meets it is masked."""
+
+
+class SandboxLost(SandboxError):
+    """The sandbox is gone: killed, out of memory as a whole, or its shell is wedged."""
+
+
+class ImageError(SandboxError):
+    """A backend cannot resolve an image, or the image lacks what it must offer."""
+
+
+class VerifierError(FactoryError):
+    """A verifier's own harness failed; the episode is masked, never scored."""
+
+
+class VerifierTimeLimit(VerifierError):
+    """The harness of a verifier ran past its own limit."""
+
+
+class PolicyError(FactoryError):
+    """Sampling from a policy failed; the episode is masked."""
+
+
+class RegistryError(FactoryError):
+    """The store refused or failed."""
+
+
+class NotFound(RegistryError):
+    """Nothing in the registry has that name or digest."""
+
+
+class Conflict(RegistryError):
+    """A compare-and-set or a uniqueness rule refused the write."""
+
+
+class SplitViolation(RegistryError):
+    """The write would let content leak across a sealed split."""
+
+
+class InvalidTask(FactoryError):
+    """The task itself is broken and belongs in quarantine."""

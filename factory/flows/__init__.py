@@ -1,0 +1,1 @@
+"""Prefect flows: nightly, assess, train, audit; and their deployments."""

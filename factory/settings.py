@@ -1,0 +1,1 @@
+"""The one settings model: `factory.toml`, overridden by environment variables, overridden by flags."""

@@ -1,0 +1,1 @@
+"""Judge candidates: validity, loopholes, solvability, variance, contamination, splits."""

@@ -1,0 +1,1 @@
+"""Contamination and near-duplicates: MinHash candidates, exact verification."""

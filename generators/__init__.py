@@ -1,0 +1,1 @@
+"""Make candidates: repository, terminal and database tasks."""

@@ -1,0 +1,1 @@
+"""Tasks over seeded SQLite databases."""

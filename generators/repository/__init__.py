@@ -1,0 +1,1 @@
+"""Bugs in real Python projects, found by their own tests."""

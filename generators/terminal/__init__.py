@@ -1,0 +1,1 @@
+"""Tasks over generated file trees, composed of skills."""

@@ -1,0 +1,1 @@
+"""The versioned store: tables, content-addressed blobs, queries, migrations, exchange."""

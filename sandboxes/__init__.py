@@ -1,0 +1,1 @@
+"""Run untrusted commands: images, live sessions, snapshots, limits, and verification out of band."""

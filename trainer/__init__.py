@@ -1,0 +1,1 @@
+"""Learn: batches, advantages, losses, weights, curriculum, warm start, evaluation, diagnostics."""
