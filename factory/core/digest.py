@@ -13,7 +13,7 @@ import unicodedata
 from collections.abc import Mapping
 from typing import TypeAlias
 
-Json: TypeAlias = "None | bool | int | str | list[Json] | tuple[Json, ...] | dict[str, Json] | Mapping[str, Json]"
+Json: TypeAlias = "bool | int | str | list[Json] | tuple[Json, ...] | dict[str, Json] | Mapping[str, Json] | None"
 Digest: TypeAlias = str
 """SHA-256 as 64 lower-case hexadecimal digits."""
 
