@@ -9,10 +9,12 @@
     ├── VerifierError       the harness of a verifier failed (masked, never scored)
     │   └── VerifierTimeLimit
     ├── PolicyError         sampling failed (masked, never scored)
+    │   └── StaleWeights    the engine samples from other weights than the learner's: training stops
     ├── RegistryError       the store refused or failed
     │   ├── NotFound
     │   ├── Conflict        a compare-and-set or uniqueness rule refused the write
-    │   └── SplitViolation  the write would leak across a sealed split
+    │   ├── SplitViolation  the write would leak across a sealed split
+    │   └── Excluded        the repository is one of an evaluation set
     └── InvalidTask         the task itself is broken: quarantine it
 
 Every error pickles: the arguments given to the constructor are all there is.
@@ -64,6 +66,10 @@ class PolicyError(FactoryError):
     """Sampling from a policy failed; the episode is masked."""
 
 
+class StaleWeights(PolicyError):
+    """The engine samples from other weights than the learner holds; training on its samples would be wrong."""
+
+
 class RegistryError(FactoryError):
     """The store refused or failed."""
 
@@ -78,6 +84,10 @@ class Conflict(RegistryError):
 
 class SplitViolation(RegistryError):
     """The write would let content leak across a sealed split."""
+
+
+class Excluded(RegistryError):
+    """The task comes from a repository that evaluation sets are made of."""
 
 
 class InvalidTask(FactoryError):
