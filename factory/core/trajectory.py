@@ -86,7 +86,11 @@ class Turn:
     finish: str
     """Why sampling stopped: `stop` or `length`."""
     decode_s: float = 0.0
+    """Seconds of sampling: the batch's time shared equally among its requests."""
     environment_s: float = 0.0
+    """Seconds in the sandbox."""
+    observe_s: float = 0.0
+    """Seconds of encoding the observation."""
 
 
 @dataclass(frozen=True, kw_only=True)

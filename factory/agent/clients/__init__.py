@@ -1,0 +1,1 @@
+"""Token clients: vLLM in process, and a vLLM server over HTTP."""
