@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
@@ -33,6 +33,9 @@ class Row:
     @property
     def trained(self) -> int:
         return sum(self.mask)
+
+    def with_advantage(self, advantage: float) -> Row:
+        return replace(self, advantage=advantage)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -107,8 +107,9 @@ class Canary:
         result = self.compare(client, model, temperature=temperature)
         if result.largest > tolerance.largest or result.mean > tolerance.mean:
             raise StaleWeights(
-                f"engine and learner disagree on {result.tokens} fixed tokens after the weight sync: at most "
-                f"{result.largest:.3g} nats (allowed {tolerance.largest:.3g}), mean {result.mean:.3g} (allowed {tolerance.mean:.3g})"
+                f"engine and learner disagree on {result.tokens} fixed tokens after the weight sync: "
+                f"at most {result.largest:.3g} nats (allowed {tolerance.largest:.3g}), "
+                f"mean {result.mean:.3g} (allowed {tolerance.mean:.3g})"
             )
         if result.cached_tokens:
             raise StaleWeights(f"the engine kept {result.cached_tokens} cached prompt tokens over a weight sync")

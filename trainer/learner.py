@@ -132,7 +132,7 @@ class Learner:
             if not math.isfinite(loss):
                 self.optimiser.zero_grad(set_to_none=True)
                 return loss, None
-            result.loss.backward()
+            torch.autograd.backward(result.loss)
             total += loss
             statistics.add(result, logprobs=logprobs, behaviour=batch.behaviour, entropy=entropy, mask=batch.mask)
         norm = float(torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.config.max_grad_norm))

@@ -10,6 +10,7 @@
     │   └── VerifierTimeLimit
     ├── PolicyError         sampling failed (masked, never scored)
     │   └── StaleWeights    the engine samples from other weights than the learner's: training stops
+    ├── TrainingStopped     the learner cannot go on: no finite updates
     ├── RegistryError       the store refused or failed
     │   ├── NotFound
     │   ├── Conflict        a compare-and-set or uniqueness rule refused the write
@@ -68,6 +69,10 @@ class PolicyError(FactoryError):
 
 class StaleWeights(PolicyError):
     """The engine samples from other weights than the learner holds; training on its samples would be wrong."""
+
+
+class TrainingStopped(FactoryError):
+    """The learner cannot go on: too many updates in a row had a loss or a gradient that was not finite."""
 
 
 class RegistryError(FactoryError):
