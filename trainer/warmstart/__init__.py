@@ -1,0 +1,1 @@
+"""Warm start: supervised learning on oracle demonstrations until the policy sometimes solves a task."""
