@@ -94,7 +94,7 @@ class SignatureSpace:
             return [list(permutations(self.families, depth)) for depth in depths]
         return [
             [
-                skills[:place] + (apart,) + skills[place:]
+                (*skills[:place], apart, *skills[place:])
                 for apart in self.apart
                 for skills in permutations(self.families, depth - 1)
                 for place in range(depth)

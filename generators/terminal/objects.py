@@ -6,11 +6,11 @@ from dataclasses import replace
 
 from factory.core.files import EntryKind
 from generators.names import Names
-from generators.terminal.skill import Skill, Slots, some_file
-from generators.terminal.state import FOLDER, Node, State, text_file, without
+from generators.skill import Skill, Slots, without
+from generators.terminal.state import FOLDER, Node, State, some_file, text_file
 
 
-class Make(Skill):
+class Make(Skill[Node]):
     name = "make"
     slots = ("folder",)
     clauses = ("make the folder {folder}", "create a folder {folder}")
@@ -25,12 +25,13 @@ class Make(Skill):
         return {**state, slots["folder"]: FOLDER}
 
 
-class Write(Skill):
+class Write(Skill[Node]):
     name = "write"
     slots = ("word", "file")
     clauses = ("write {word} to the file {file}", "create {file} with the line {word}")
     sentence = "Create the file {file} with one line that reads {word}."
     command = "echo {word} > {file}"
+    loose = ("file",)
     near_misses = ("echo {file} > {word}", "touch {file}", "echo {word} {word} > {file}")
 
     def prepare(self, slots: Slots, names: Names) -> dict[str, Node]:
@@ -40,7 +41,7 @@ class Write(Skill):
         return {**state, slots["file"]: text_file(slots["word"])}
 
 
-class Copy(Skill):
+class Copy(Skill[Node]):
     name = "copy"
     slots = ("source", "target")
     clauses = ("copy {source} to {target}", "duplicate {source} as {target}")
@@ -55,7 +56,7 @@ class Copy(Skill):
         return {**state, slots["target"]: state[slots["source"]]}
 
 
-class Rename(Skill):
+class Rename(Skill[Node]):
     name = "rename"
     slots = ("source", "target")
     clauses = ("rename {source} to {target}", "move {source} to {target}")
@@ -70,7 +71,7 @@ class Rename(Skill):
         return {**without(state, slots["source"]), slots["target"]: state[slots["source"]]}
 
 
-class Delete(Skill):
+class Delete(Skill[Node]):
     name = "delete"
     slots = ("file",)
     clauses = ("delete {file}", "remove the file {file}")
@@ -85,7 +86,7 @@ class Delete(Skill):
         return without(state, slots["file"])
 
 
-class Run(Skill):
+class Run(Skill[Node]):
     name = "run"
     slots = ("file",)
     clauses = ("make {file} executable", "let {file} be run")
@@ -100,7 +101,7 @@ class Run(Skill):
         return {**state, slots["file"]: replace(state[slots["file"]], executable=True)}
 
 
-class Link(Skill):
+class Link(Skill[Node]):
     name = "link"
     slots = ("file", "link")
     clauses = ("link {link} to {file}", "make {link} a link to {file}")
@@ -115,7 +116,7 @@ class Link(Skill):
         return {**state, slots["link"]: Node(EntryKind.LINK, target=slots["file"])}
 
 
-class Store(Skill):
+class Store(Skill[Node]):
     name = "store"
     slots = ("file", "folder")
     clauses = ("move {file} to the folder {folder}", "put {file} into the folder {folder}")

@@ -12,6 +12,7 @@ from typing import TypeAlias
 
 from factory.core.blobs import BlobStore
 from factory.core.files import Entry, EntryKind, FileTree
+from generators.names import Names
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,16 +39,6 @@ def lines_of(node: Node) -> list[str]:
     return node.text.splitlines()
 
 
-def changed(before: State, after: State) -> tuple[str, ...]:
-    """Paths at which two states differ, sorted."""
-    return tuple(sorted(path for path in {*before, *after} if before.get(path) != after.get(path)))
-
-
-def without(state: State, *paths: str) -> dict[str, Node]:
-    """`state` without `paths`."""
-    return {path: node for path, node in state.items() if path not in paths}
-
-
 def as_tree(state: State, blobs: BlobStore) -> FileTree:
     """The state as a file tree; contents are stored."""
     entries = {}
@@ -58,3 +49,20 @@ def as_tree(state: State, blobs: BlobStore) -> FileTree:
         else:
             entries[path] = Entry(node.kind, target=node.target if node.kind is EntryKind.LINK else None)
     return FileTree(entries)
+
+
+def some_file(names: Names, least: int = 2, most: int = 5) -> Node:
+    """A file of `least` to `most` lines of one or two words; no two lines are equal."""
+    lines: dict[str, None] = {}
+    for _ in range(names.rng.randint(least, most)):
+        lines[names.word() if names.rng.random() < 0.5 else f"{names.word()} {names.word()}"] = None
+    while len(lines) < least:
+        lines[names.word()] = None
+    return text_file(*lines)
+
+
+def bystanders(names: Names) -> dict[str, Node]:
+    """Two to four files and a folder with a file: what a task must leave alone."""
+    files: dict[str, Node] = {names.fresh(): some_file(names) for _ in range(names.rng.randint(2, 4))}
+    folder = names.fresh()
+    return {**files, folder: FOLDER, f"{folder}/{names.fresh()}": some_file(names)}

@@ -1,21 +1,22 @@
-"""What a skill is: the smallest thing that a terminal task can ask for."""
+"""What a skill is: the smallest thing that a synthesized task can ask for."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar, TypeAlias
+from typing import ClassVar, Generic, TypeAlias, TypeVar
 
 from generators.names import Names
-from generators.terminal.state import Node, State, text_file
 
 Slots: TypeAlias = Mapping[str, str]
+Thing = TypeVar("Thing")
+"""What stands under a name in the room's pure model: a file, a table."""
 
 
-class Skill:
+class Skill(Generic[Thing]):
     """One family of requests: its words, its reference command, and its meaning on the pure model.
 
     `apply` is written from the words, not from the command: the two are compared in the tests by
-    running the command in a real sandbox.
+    running the command for real.
     """
 
     name: ClassVar[str]
@@ -27,23 +28,25 @@ class Skill:
     """The same request said in full."""
     command: ClassVar[str]
     """Reference solution; prints nothing."""
+    loose: ClassVar[tuple[str, ...]] = ()
+    """Slots whose file the request defines line by line: a missing last line end is no mistake."""
     near_misses: ClassVar[tuple[str, ...]]
     """Plausible commands that do something else; the verifiers must fail each of them."""
 
-    def prepare(self, slots: Slots, names: Names) -> dict[str, Node]:
+    def prepare(self, slots: Slots, names: Names) -> dict[str, Thing]:
         """The part of the starting state that the request speaks of."""
         raise NotImplementedError
 
-    def apply(self, slots: Slots, state: State) -> dict[str, Node]:
+    def apply(self, slots: Slots, state: Mapping[str, Thing]) -> dict[str, Thing]:
         """The state after the request was met."""
         raise NotImplementedError
 
 
-def some_file(names: Names, least: int = 2, most: int = 5) -> Node:
-    """A file of `least` to `most` lines of one or two words; no two lines are equal."""
-    lines: dict[str, None] = {}
-    for _ in range(names.rng.randint(least, most)):
-        lines[names.word() if names.rng.random() < 0.5 else f"{names.word()} {names.word()}"] = None
-    while len(lines) < least:
-        lines[names.word()] = None
-    return text_file(*lines)
+def changed(before: Mapping[str, Thing], after: Mapping[str, Thing]) -> tuple[str, ...]:
+    """Names at which two states differ, sorted."""
+    return tuple(sorted(name for name in {*before, *after} if before.get(name) != after.get(name)))
+
+
+def without(state: Mapping[str, Thing], *names: str) -> dict[str, Thing]:
+    """`state` without `names`."""
+    return {name: thing for name, thing in state.items() if name not in names}
