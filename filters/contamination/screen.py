@@ -1,0 +1,258 @@
+"""The contamination screen: does a task hold the text or the code of a public evaluation?
+
+Every candidate pair from the indexes is verified exactly before it says anything. What is too short for
+shingles is compared by exact forms only, and listed as such: silence about it is not a clean bill.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from factory.core.assessment import Evidence
+from factory.core.digest import Digest, digest_of
+from factory.core.task import Candidate
+from filters.contamination.index import IndexConfig, ShingleIndex, Similarity
+from filters.contamination.references import ReferenceItem, ReferenceSet
+from filters.contamination.shingles import Document, ShingleKind, Shingles
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContaminationConfig:
+    """When a verified similarity is a match. Shares are in [0, 1]."""
+
+    length: int = 5
+    """Items in one shingle."""
+    words: float = 0.5
+    """Jaccard similarity of words from which a text matches."""
+    words_contained: float = 0.6
+    """Share of either text's word shingles inside the other from which a text matches."""
+    code: float = 0.7
+    """Jaccard similarity of identifier-blind tokens from which a unit of code matches."""
+    code_review: float = 0.5
+    """The same, from which it is shown for review without rejecting."""
+    code_contained: float = 0.85
+    """Share of the reference unit's shingles inside the candidate's unit from which it matches."""
+    minimum_words: int = 12
+    """Texts with fewer distinct word shingles are compared by their exact normalised form only."""
+    minimum_code: int = 32
+    """Units of code with fewer distinct token shingles are compared by their syntax tree only."""
+    minimum_tree: int = 24
+    """Units of code with fewer tokens are too short even for that: `return x + y` is anyone's."""
+    frame: float = 0.1
+    """A shingle that occurs in a larger share of a reference set's problems is the set's frame (headers, imports,
+    the shape of its tests) and is compared nowhere."""
+    frame_problems: int = 5
+    """The same, as a number of problems: in no more than this many nothing is frame."""
+    shown: int = 5
+    """Most matches that evidence lists."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Match:
+    """One verified finding."""
+
+    reference: str
+    problem: str
+    part: str
+    view: str
+    """`exact`, `words`, `tree` or `code`."""
+    jaccard: float
+    contained: float
+    """Share of the reference inside the candidate."""
+    within: float
+    """Share of the candidate inside the reference."""
+    routes: tuple[str, ...]
+    """What proposed it: `exact`, `tree`, `lsh`, `postings`."""
+    rejects: bool
+    """False: for review only."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Findings:
+    """What the screen says of one text."""
+
+    matches: tuple[Match, ...]
+    """Most similar first."""
+    too_short: bool
+    """Neither its words nor any unit of its code is long enough for shingles: only exact forms were compared."""
+
+    @property
+    def rejecting(self) -> tuple[Match, ...]:
+        return tuple(match for match in self.matches if match.rejects)
+
+
+class ContaminationScreen:
+    """Compares texts with reference sets. Read-only once built; safe for several threads."""
+
+    def __init__(self, references: Sequence[ReferenceSet], config: ContaminationConfig | None = None) -> None:
+        self.config = config or ContaminationConfig()
+        self.references = tuple(references)
+        self._words = ShingleIndex(IndexConfig(kind=ShingleKind.WORDS, length=self.config.length), postings=True)
+        self._code = ShingleIndex(IndexConfig(kind=ShingleKind.PYTHON, length=self.config.length), postings=True)
+        self._exact: dict[Digest, list[str]] = {}
+        self._trees: dict[Digest, list[str]] = {}
+        self._items: dict[str, tuple[str, ReferenceItem]] = {}
+        self.too_short: list[str] = []
+        """Reference items that only an exact form can find, as `set/problem/part`."""
+        read = [
+            (reference.name, item, Document.of(item.text, self.config.length))
+            for reference in self.references
+            for item in reference.items
+        ]
+        self._frame = _frame(read, self.config)
+        for name, item, document in read:
+            self._add(name, item, self._framed(document))
+        self.digest = digest_of(
+            {
+                "words": self._words.config.digest,
+                "code": self._code.config.digest,
+                "references": [reference.digest for reference in self.references],
+                "config": {name: str(value) for name, value in asdict(self.config).items()},
+            }
+        )
+
+    @property
+    def rule(self) -> str:
+        """The rule in words."""
+        c = self.config
+        return (
+            f"no reference matches: same normalised words; {c.length}-word shingles (at least {c.minimum_words}) with "
+            f"Jaccard >= {c.words} or containment >= {c.words_contained}; same renamed syntax tree (at least {c.minimum_tree} "
+            f"tokens); identifier-blind {c.length}-token shingles (at least {c.minimum_code}) with Jaccard >= {c.code} or "
+            f"containment >= {c.code_contained}; shingles of more than {c.frame:.0%} of a set's problems are not compared"
+        )
+
+    def screen(self, candidate: Candidate) -> Evidence:
+        """Judge a candidate by its text and by its instruction, each on its own."""
+        return self.evidence({"text": candidate.text, "instruction": candidate.task.instruction})
+
+    def evidence(self, texts: dict[str, str]) -> Evidence:
+        """Judge named texts together; any rejecting match of any of them fails."""
+        found = {name: self.findings(text) for name, text in texts.items()}
+        rejecting = [(name, match) for name, findings in found.items() for match in findings.rejecting]
+        reason = ""
+        if rejecting:
+            name, best = rejecting[0]
+            reason = (
+                f"{name} matches {best.reference} {best.problem} ({best.part}) by {best.view}: Jaccard {best.jaccard:.2f}, "
+                f"{best.contained:.2f} of the reference is in it"
+            )
+        data: dict[str, object] = {
+            "screen": self.digest,
+            "references": {reference.name: reference.digest for reference in self.references},
+            "texts": {
+                name: {
+                    "matches": [_rounded(match) for match in findings.matches[: self.config.shown]],
+                    "too_short_to_judge": findings.too_short,
+                }
+                for name, findings in found.items()
+            },
+        }
+        return Evidence(filter="contamination", rule=self.rule, passed=not rejecting, reason=reason, data=data)
+
+    def findings(self, text: str) -> Findings:
+        """Every match of `text`, exact ones first, then by similarity."""
+        config = self.config
+        document = self._framed(Document.of(text, config.length))
+        matches = [self._same(key, "exact") for key in self._exact.get(document.exact or "", ())]
+        if document.words.size >= config.minimum_words:
+            matches += filter(None, map(self._by_words, self._words.query(document.words)))
+        for unit in document.code:
+            if unit.tree is not None and unit.tokens >= config.minimum_tree:
+                matches += [self._same(key, "tree") for key in self._trees.get(unit.tree, ())]
+            if unit.shingles.size >= config.minimum_code:
+                matches += filter(None, map(self._by_code, self._code.query(unit.shingles)))
+        matches.sort(key=lambda m: (not m.rejects, -max(m.jaccard, m.contained, m.within), m.reference, m.problem, m.part))
+        return Findings(matches=tuple(matches), too_short=self._is_short(document))
+
+    def _add(self, name: str, item: ReferenceItem, document: Document) -> None:
+        config = self.config
+        key = f"{name}/{item.problem}/{item.part}"
+        if key in self._items:
+            key = f"{key}#{len(self._items)}"
+        self._items[key] = name, item
+        if document.exact is not None:
+            self._exact.setdefault(document.exact, []).append(key)
+        if document.words.size >= config.minimum_words:
+            self._words.add(key, document.words)
+        for number, unit in enumerate(document.code):
+            if unit.tree is not None and unit.tokens >= config.minimum_tree:
+                self._trees.setdefault(unit.tree, []).append(key)
+            if unit.shingles.size >= config.minimum_code:
+                self._code.add(f"{key}\n{number}", unit.shingles)
+        if self._is_short(document):
+            self.too_short.append(key)
+
+    def _framed(self, document: Document) -> Document:
+        code = tuple(replace(unit, shingles=_without(unit.shingles, self._frame)) for unit in document.code)
+        return replace(document, words=_without(document.words, self._frame), code=code)
+
+    def _is_short(self, document: Document) -> bool:
+        few_words = document.words.size < self.config.minimum_words
+        return few_words and not any(unit.tokens >= self.config.minimum_tree for unit in document.code)
+
+    def _same(self, key: str, view: Literal["exact", "tree"]) -> Match:
+        return self._match(key, view, Similarity(key=key, jaccard=1.0, contained=1.0, within=1.0, routes=(view,)), rejects=True)
+
+    def _by_words(self, pair: Similarity) -> Match | None:
+        c = self.config
+        if pair.jaccard < c.words and max(pair.contained, pair.within) < c.words_contained:
+            return None
+        return self._match(pair.key, "words", pair, rejects=True)
+
+    def _by_code(self, pair: Similarity) -> Match | None:
+        rejects = pair.jaccard >= self.config.code or pair.contained >= self.config.code_contained
+        if not rejects and pair.jaccard < self.config.code_review:
+            return None
+        return self._match(pair.key.split("\n")[0], "code", pair, rejects=rejects)
+
+    def _match(self, key: str, view: str, pair: Similarity, *, rejects: bool) -> Match:
+        name, item = self._items[key]
+        return Match(
+            reference=name,
+            problem=item.problem,
+            part=item.part,
+            view=view,
+            jaccard=pair.jaccard,
+            contained=pair.contained,
+            within=pair.within,
+            routes=pair.routes,
+            rejects=rejects,
+        )
+
+    def sizes(self) -> dict[str, int]:
+        """How many sets or forms each index holds."""
+        return {
+            "words": len(self._words),
+            "code": len(self._code),
+            "exact": len(self._exact),
+            "trees": len(self._trees),
+            "frame shingles": int(self._frame.size),
+        }
+
+
+def _frame(read: Sequence[tuple[str, ReferenceItem, Document]], config: ContaminationConfig) -> Shingles:
+    """The shingles that a set's problems share: its frame, not its content."""
+    holders: dict[str, dict[str, list[Shingles]]] = {}
+    for name, item, document in read:
+        sets = holders.setdefault(name, {}).setdefault(item.problem, [])
+        sets += [document.words, *(unit.shingles for unit in document.code)]
+    frames = [np.empty(0, np.uint64)]
+    for problems in holders.values():
+        each = [np.unique(np.concatenate(sets)) for sets in problems.values()]
+        hashes, counts = np.unique(np.concatenate(each), return_counts=True)
+        frames.append(hashes[counts > max(config.frame * len(problems), config.frame_problems)])
+    return np.unique(np.concatenate(frames))
+
+
+def _without(shingles: Shingles, frame: Shingles) -> Shingles:
+    return np.setdiff1d(shingles, frame, assume_unique=True)
+
+
+def _rounded(match: Match) -> dict[str, object]:
+    value = asdict(match)
+    return value | {name: round(value[name], 4) for name in ("jaccard", "contained", "within")} | {"routes": list(match.routes)}
