@@ -17,7 +17,7 @@ CONSONANTS = "bdfghklmnprstvz"
 VOWELS = "aeiou"
 SYLLABLES: tuple[str, ...] = tuple(consonant + vowel for consonant in CONSONANTS for vowel in VOWELS)
 
-WORDS = frozenset({"base", "data", "file", "line", "make", "more", "move", "name", "none", "same", "take", "time"})
+WORDS = frozenset({"base", "data", "file", "like", "line", "make", "more", "move", "name", "none", "same", "take", "time"})
 """Words of instructions and commands that have the form of a name: never drawn as one."""
 
 ROOMS = ("terminal", "database")
