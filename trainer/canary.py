@@ -39,7 +39,9 @@ class CanaryConfig:
     sequences: int = 4
     """Fixed sequences."""
     length: int = 160
-    """Tokens of each, at most; several blocks of the prefix cache where the context allows."""
+    """Tokens of each, at most: longer than a block of the prefix cache (128 tokens on the CPU) where the context allows."""
+    scored: int = 24
+    """First tokens of each that the engine scores; it costs a request per token."""
     sampled: int = 8
     """Tokens sampled after each."""
 
@@ -48,6 +50,8 @@ class CanaryConfig:
             raise UserError("canary.sequences", self.sequences, "at least 2")
         if self.length < 16 or self.sampled < 1:
             raise UserError("canary.length", (self.length, self.sampled), "at least 16 fixed tokens and 1 sampled token")
+        if not 2 <= self.scored <= self.length:
+            raise UserError("canary.scored", self.scored, f"from 2 to {self.length} tokens")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,7 +74,8 @@ class Canary:
     def __init__(self, config: CanaryConfig, *, vocabulary: int, context: int, seed: int = 0) -> None:
         """`vocabulary` ids exist; `context` is the longest sequence that engine and model take, in tokens."""
         draw = stream(seed, "canary")
-        length = min(config.length, context - config.sampled - 1)
+        self.config = config
+        length = min(config.length, context - config.sampled)
         self.sequences = [tuple(draw.randrange(vocabulary) for _ in range(length)) for _ in range(config.sequences)]
         self.requests = [
             Request(prompt=sequence, seed=stream_seed(seed, "canary", number), max_tokens=config.sampled)
@@ -87,13 +92,14 @@ class Canary:
         for completion in completions:
             if completion.error or not completion.ids:
                 raise StaleWeights(f"the engine did not answer the canary: {completion.error or 'no tokens'}")
-        engine = client.score(self.sequences, temperature=temperature)
+        engine = client.score([sequence[: self.config.scored] for sequence in self.sequences], temperature=temperature)
         longer = [sequence + completion.ids for sequence, completion in zip(self.sequences, completions, strict=True)]
         learner = sequence_logprobs(model, longer, temperature=temperature)
         gaps: list[float] = []
         for scored, completion, expected in zip(engine, completions, learner, strict=True):
-            seen = [*scored, *completion.logprobs]
-            gaps.extend(abs(left - right) for left, right in zip(seen, expected, strict=True))
+            gaps.extend(abs(left - right) for left, right in zip(scored, expected, strict=False))
+            sampled = expected[-len(completion.ids) :]
+            gaps.extend(abs(left - right) for left, right in zip(completion.logprobs, sampled, strict=True))
         sound = all(math.isfinite(gap) for gap in gaps)
         return CanaryResult(
             largest=max(gaps) if sound else math.inf,

@@ -19,7 +19,6 @@ from typing import Any
 
 import torch
 
-from factory.agent.contract import TokenClient
 from factory.agent.rollout import RolloutConfig
 from factory.core.digest import Digest, digest_of
 from factory.core.errors import TrainingStopped, UserError
@@ -38,7 +37,7 @@ from trainer.diagnostics import Phases, masked_alarm
 from trainer.learner import Learner, LearnerConfig, Update
 from trainer.metrics import MetricsLog
 from trainer.policies.storage import weights_digest
-from trainer.weights import InProcessClient, reset_prefix_cache, sync_weights
+from trainer.weights import InProcessClient, sync_weights
 
 logger = logging.getLogger(__name__)
 
@@ -119,8 +118,7 @@ class GrpoRun:
         config: GrpoConfig,
         *,
         model: Any,
-        client: TokenClient,
-        engine: InProcessClient,
+        client: InProcessClient,
         engine_dtype: str,
         context: int,
         rollouts: Rollouts,
@@ -130,11 +128,11 @@ class GrpoRun:
         sink: Sink | None = None,
         reference: Any | None = None,
     ) -> None:
-        """`client` samples and scores through `engine`; `evidence` is the pool (see `Curriculum`); `context` is in tokens.
+        """`evidence` is the pool (see `Curriculum`); `context` is the longest sequence that the client takes, in tokens.
 
         Continues from the newest checkpoint under `out`. Raises UserError when that belongs to another run.
         """
-        self.config, self.client, self.engine, self.out, self.sink = config, client, engine, out, sink
+        self.config, self.client, self.out, self.sink = config, client, out, sink
         self.temperature = config.rollout.sampling.temperature
         self.learner = Learner(model, config.learner, temperature=self.temperature, reference=reference)
         self.base = client.version
@@ -217,7 +215,7 @@ class GrpoRun:
         step = self.step + 1
         phases = Phases()
         with phases.time("rollout"):
-            reset_prefix_cache(self.engine)
+            self.client.reset_prefix_cache()
             collected = self.collector.collect(step)
         with phases.time("learn"):
             update = self.learner.update(collected.groups, seed=stream_seed(self.config.seed, "update", step))
@@ -231,7 +229,7 @@ class GrpoRun:
 
     def _sync(self) -> CanaryResult:
         self.canary.prime(self.client, temperature=self.temperature)
-        sync_weights(self.learner.model, self.engine, self.version)
+        sync_weights(self.learner.model, self.client, self.version)
         return self.canary.check(self.client, self.learner.model, temperature=self.temperature, tolerance=self.tolerance)
 
     def _metrics(self, collected: Collected, update: Update, canary: CanaryResult, phases: Phases) -> dict[str, Any]:

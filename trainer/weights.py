@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 import torch
 
-from factory.core.errors import PolicyError
+from factory.agent.contract import TokenClient
 from factory.core.policy import PolicyVersion
 
 
@@ -26,16 +26,16 @@ class Engine(Protocol):
 
     def apply_model(self, func: Any) -> list[Any]: ...
 
-    def reset_prefix_cache(self) -> bool: ...
 
-
-class InProcessClient(Protocol):
+class InProcessClient(TokenClient, Protocol):
     """A token client whose engine lives in this process."""
-
-    version: PolicyVersion
 
     @property
     def engine(self) -> Engine: ...
+
+    def set_version(self, version: PolicyVersion) -> None: ...
+
+    def reset_prefix_cache(self) -> None: ...
 
 
 def named_weights(model: torch.nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
@@ -51,14 +51,8 @@ def sync_weights(model: torch.nn.Module, client: InProcessClient, version: Polic
     """
     client.engine.collective_rpc("reload_weights", kwargs={"weights_iterator": named_weights(model)})
     client.engine.apply_model(repack_tied_head)
-    reset_prefix_cache(client)
-    client.version = version
-
-
-def reset_prefix_cache(client: InProcessClient) -> None:
-    """Forget every cached key and value. Raises PolicyError when a running request keeps the cache alive."""
-    if not client.engine.reset_prefix_cache():
-        raise PolicyError("the prefix cache did not reset: a request is still running")
+    client.reset_prefix_cache()
+    client.set_version(version)
 
 
 def repack_tied_head(model: torch.nn.Module) -> bool:
