@@ -16,7 +16,7 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from factory.core.digest import Digest, Json, digest_of
+from factory.core.digest import Digest, digest_bytes
 
 LEXER = 1
 """Version of the rules of this module; part of the index digest of code shingles."""
@@ -80,8 +80,9 @@ def units_of_module(source: str, module: ast.Module | None = None) -> list[Unit]
     if not functions and any(not isinstance(statement, ast.Expr) for statement in module.body):
         return [Unit("", tuple(tokens(source)), tree_digest(module))]
     found = []
+    lines = source.split("\n")
     for function in functions:
-        segment = textwrap.dedent(ast.get_source_segment(source, function, padded=True) or "")
+        segment = textwrap.dedent("\n".join(lines[function.lineno - 1 : function.end_lineno]))
         found.append(Unit(function.name, tuple(tokens(segment)), tree_digest(function)))
     return found
 
@@ -121,10 +122,12 @@ def tokens(source: str) -> Iterator[str]:
 
 def tree_digest(node: ast.AST) -> Digest | None:
     """Digest of an alpha-renamed tree without docstrings, annotations, decorators and positions; None when too deep."""
+    parts: list[str] = []
     try:
-        return digest_of(_form(node, {}))
+        _write(node, {}, parts)
     except RecursionError:
         return None
+    return digest_bytes("\n".join(parts).encode("utf-8", errors="backslashreplace"))
 
 
 _DROPPED = frozenset({"annotation", "returns", "type_comment", "type_params", "decorator_list", "kind", "ctx"})
@@ -146,25 +149,28 @@ _RENAMED = {
 _BODIED = (ast.Module, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
-def _form(node: object, names: dict[str, str]) -> Json:
-    """JSON of a tree: a list of the node's type and its fields; empty fields are left out (their default differs by Python)."""
+def _write(node: object, names: dict[str, str], parts: list[str]) -> None:
+    """Append a tree in prefix form; empty fields are left out, since their default differs by Python."""
     if isinstance(node, list):
-        return [_form(item, names) for item in node]
-    if not isinstance(node, ast.AST):
-        return f"{type(node).__name__}:{node!r}"
-    renamed = _RENAMED.get(type(node), ())
-    fields: list[Json] = [type(node).__name__]
-    for field, value in ast.iter_fields(node):
-        if field in _DROPPED or value is None or value == []:
-            continue
-        if field in renamed:
-            chosen = value if isinstance(value, list) else [value]
-            fields.append([field, *(name if name in BUILTINS else names.setdefault(name, f"n{len(names)}") for name in chosen)])
-        elif field == "body" and isinstance(node, _BODIED):
-            fields.append([field, _form(value[1:] if _is_string(value[0]) else value, names)])
-        else:
-            fields.append([field, _form(value, names)])
-    return fields
+        for item in node:
+            _write(item, names, parts)
+    elif not isinstance(node, ast.AST):
+        parts.append(f"{type(node).__name__}:{node!r}")
+    else:
+        parts.append(f"({type(node).__name__}")
+        renamed = _RENAMED.get(type(node), ())
+        for field, value in ast.iter_fields(node):
+            if field in _DROPPED or value is None or value == []:
+                continue
+            parts.append(field)
+            if field in renamed:
+                chosen = value if isinstance(value, list) else [value]
+                parts += [name if name in BUILTINS else names.setdefault(name, f"n{len(names)}") for name in chosen]
+            elif field == "body" and isinstance(node, _BODIED):
+                _write([item for item in value if not _is_string(item)], names, parts)
+            else:
+                _write(value, names, parts)
+        parts.append(")")
 
 
 def _is_string(statement: ast.stmt) -> bool:

@@ -22,7 +22,11 @@ from filters.contamination.shingles import Document, ShingleKind, Shingles
 
 @dataclass(frozen=True, kw_only=True)
 class ContaminationConfig:
-    """When a verified similarity is a match. Shares are in [0, 1]."""
+    """When a verified similarity is a match. Shares are in [0, 1].
+
+    Over 1,064 functions of the standard library against HumanEval the largest Jaccard similarity of code was 0.14 and the
+    largest containment 0.54; renamed functions with one statement added have 0.45 and 0.65 or more in 127 of 131 cases.
+    """
 
     length: int = 5
     """Items in one shingle."""
@@ -30,15 +34,15 @@ class ContaminationConfig:
     """Jaccard similarity of words from which a text matches."""
     words_contained: float = 0.6
     """Share of either text's word shingles inside the other from which a text matches."""
-    code: float = 0.7
+    code: float = 0.45
     """Jaccard similarity of identifier-blind tokens from which a unit of code matches."""
-    code_review: float = 0.5
+    code_review: float = 0.35
     """The same, from which it is shown for review without rejecting."""
-    code_contained: float = 0.85
+    code_contained: float = 0.65
     """Share of the reference unit's shingles inside the candidate's unit from which it matches."""
     minimum_words: int = 12
     """Texts with fewer distinct word shingles are compared by their exact normalised form only."""
-    minimum_code: int = 32
+    minimum_code: int = 24
     """Units of code with fewer distinct token shingles are compared by their syntax tree only."""
     minimum_tree: int = 24
     """Units of code with fewer tokens are too short even for that: `return x + y` is anyone's."""
@@ -77,8 +81,13 @@ class Findings:
 
     matches: tuple[Match, ...]
     """Most similar first."""
-    too_short: bool
-    """Neither its words nor any unit of its code is long enough for shingles: only exact forms were compared."""
+    judged: frozenset[str]
+    """The views (`words`, `tree`, `code`) in which the text is long enough to say anything."""
+
+    @property
+    def too_short(self) -> bool:
+        """Only its exact form could be compared."""
+        return not self.judged
 
     @property
     def rejecting(self) -> tuple[Match, ...]:
@@ -167,7 +176,7 @@ class ContaminationScreen:
             if unit.shingles.size >= config.minimum_code:
                 matches += filter(None, map(self._by_code, self._code.query(unit.shingles)))
         matches.sort(key=lambda m: (not m.rejects, -max(m.jaccard, m.contained, m.within), m.reference, m.problem, m.part))
-        return Findings(matches=tuple(matches), too_short=self._is_short(document))
+        return Findings(matches=tuple(matches), judged=self._judged(document))
 
     def _add(self, name: str, item: ReferenceItem, document: Document) -> None:
         config = self.config
@@ -184,16 +193,21 @@ class ContaminationScreen:
                 self._trees.setdefault(unit.tree, []).append(key)
             if unit.shingles.size >= config.minimum_code:
                 self._code.add(f"{key}\n{number}", unit.shingles)
-        if self._is_short(document):
+        if not self._judged(document):
             self.too_short.append(key)
 
     def _framed(self, document: Document) -> Document:
         code = tuple(replace(unit, shingles=_without(unit.shingles, self._frame)) for unit in document.code)
         return replace(document, words=_without(document.words, self._frame), code=code)
 
-    def _is_short(self, document: Document) -> bool:
-        few_words = document.words.size < self.config.minimum_words
-        return few_words and not any(unit.tokens >= self.config.minimum_tree for unit in document.code)
+    def _judged(self, document: Document) -> frozenset[str]:
+        config = self.config
+        long_enough = {
+            "words": document.words.size >= config.minimum_words,
+            "tree": any(unit.tokens >= config.minimum_tree for unit in document.code),
+            "code": any(unit.shingles.size >= config.minimum_code for unit in document.code),
+        }
+        return frozenset(view for view, judged in long_enough.items() if judged)
 
     def _same(self, key: str, view: Literal["exact", "tree"]) -> Match:
         return self._match(key, view, Similarity(key=key, jaccard=1.0, contained=1.0, within=1.0, routes=(view,)), rejects=True)
