@@ -54,6 +54,12 @@ class Names:
         self._pool, self._rng = pool, rng
         self._taken: set[str] = set()
 
+    def forked(self, rng: random.Random) -> Names:
+        """Names of the same pool from another stream, clear of those taken so far."""
+        fork = Names(self._pool, rng)
+        fork._taken = set(self._taken)
+        return fork
+
     @property
     def rng(self) -> random.Random:
         """The stream that the names come from."""

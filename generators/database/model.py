@@ -10,7 +10,6 @@ import re
 import sqlite3
 from collections import Counter
 from collections.abc import Mapping
-from contextlib import closing
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -47,42 +46,45 @@ def definition(name: str, table: Table) -> str:
     return f"create table {name} ({', '.join(f'{column} {kind}' for column, kind in table.columns)})"
 
 
-def database_bytes(state: State) -> bytes:
-    """A database file with the tables of `state`: the same bytes for the same tables, in the order of their names."""
-    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
-        connection.execute(f"pragma page_size = {PAGE_BYTES}")
-        connection.execute("begin")
-        for name, table in sorted(state.items()):
-            if isinstance(table, View):
-                raise ValueError(f"a view has no bytes: {name}")
-            connection.execute(definition(name, table))
-            marks = ", ".join("?" * len(table.columns))
-            connection.executemany(f"insert into {name} values ({marks})", table.rows)
-        connection.execute("commit")
-        data = connection.serialize()
+def built(state: State) -> sqlite3.Connection:
+    """A database in memory with the tables of `state`; whoever asks for it closes it."""
+    connection = sqlite3.connect(":memory:", isolation_level=None)
+    connection.execute(f"pragma page_size = {PAGE_BYTES}")
+    connection.execute("begin")
+    for name, table in sorted(state.items()):
+        if isinstance(table, View):
+            raise ValueError(f"a view can not be built: {name}")
+        connection.execute(definition(name, table))
+        marks = ", ".join("?" * len(table.columns))
+        connection.executemany(f"insert into {name} values ({marks})", table.rows)
+    connection.execute("commit")
+    return connection
+
+
+def file_bytes(connection: sqlite3.Connection) -> bytes:
+    """The file of a database in memory: the same bytes for the same state, whichever library built it."""
+    data = connection.serialize()
     return data[:96] + LIBRARY_VERSION.to_bytes(4, "big") + data[100:]
 
 
-def reaches(data: bytes, statement: str, expected: State) -> bool:
-    """Whether `statement`, run on the database `data`, leads to a state that shows the same as `expected`."""
-    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
-        connection.deserialize(data)
-        try:
-            connection.execute(statement)
-        except sqlite3.Error:
-            return False
+def reaches(connection: sqlite3.Connection, statement: str, expected: State) -> bool:
+    """Whether `statement` leads to a state that shows the same as `expected`. The database is left as it was."""
+    connection.execute("begin")
+    try:
+        connection.execute(statement)
         found = dict(connection.execute("select name, type from sqlite_schema"))
         if found != {name: type(thing).__name__.lower() for name, thing in expected.items()}:
             return False
         return all(_shows(connection, name, thing) for name, thing in expected.items())
+    except sqlite3.Error:
+        return False
+    finally:
+        connection.execute("rollback")
 
 
 def _shows(connection: sqlite3.Connection, name: str, thing: Table | View) -> bool:
-    try:
-        cursor = connection.execute(f"select * from {name}")
-        rows = [_typed(row) for row in cursor]
-    except sqlite3.Error:
-        return False
+    cursor = connection.execute(f"select * from {name}")
+    rows = [_typed(row) for row in cursor]
     expected = [_typed(row) for row in thing.rows]
     if isinstance(thing, Table):
         (text,) = connection.execute("select sql from sqlite_schema where name = ?", (name,)).fetchone()

@@ -13,11 +13,14 @@ The specification:
 Whatever stands in the tree, the answer is a failed check. Only the machine's own faults raise.
 """
 
+from __future__ import annotations
+
 import errno
 import hashlib
 import os
 import posixpath
 import stat
+from typing import Any
 
 ENTRIES = 10_000
 """A tree with more entries fails: no task asks for so many."""
@@ -29,7 +32,7 @@ REFUSALS = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EACCES, errno.EPERM,
 """What a strange tree can answer to a look at it."""
 
 
-def check(spec, submission, bundle, scratch):
+def check(spec: dict[str, Any], submission: str, bundle: str, scratch: str) -> list[dict[str, str]]:
     """Compare the tree at `submission` with the specification; a list of {name, state, detail}."""
     root = os.open(submission, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
@@ -38,7 +41,7 @@ def check(spec, submission, bundle, scratch):
         os.close(root)
 
 
-def _result(name, faults):
+def _result(name: str, faults: list[str]) -> dict[str, str]:
     detail = "; ".join(faults)
     return {"name": name, "state": "failed" if faults else "passed", "detail": detail[:DETAIL]}
 
@@ -46,7 +49,7 @@ def _result(name, faults):
 # The view "asked": every expected path is looked up by itself, from the root, and the rest is listed.
 
 
-def _asked(spec, root):
+def _asked(spec: dict[str, Any], root: int) -> list[dict[str, str]]:
     tree = spec["tree"]
     asked = {path for step in spec["steps"] for path in step["paths"]}
     results = [
@@ -56,25 +59,25 @@ def _asked(spec, root):
     rest = [fault for path in sorted(tree) if path not in asked for fault in _path_faults(root, path, tree[path])]
     found, fault = _listing(root)
     rest += [fault] if fault else []
-    rest += [f"{ascii(path)} was not there before" for path in sorted(found) if path not in tree and path not in asked]
+    rest += [f"{path!a} was not there before" for path in sorted(found) if path not in tree and path not in asked]
     return [*results, _result("nothing else changed", rest)]
 
 
-def _path_faults(root, path, expected):
+def _path_faults(root: int, path: str, expected: dict[str, Any] | None) -> list[str]:
     """What is wrong at one path, told in words; nothing when it is as expected (`None`: absent)."""
     try:
         with _Folder(root, path) as (folder, name):
             status = os.lstat(name, dir_fd=folder)
             if expected is None:
-                return [f"{ascii(path)} is still there"]
-            return [f"{ascii(path)} {fault}" for fault in _entry_faults(folder, name, status, expected)]
+                return [f"{path!a} is still there"]
+            return [f"{path!a} {fault}" for fault in _entry_faults(folder, name, status, expected)]
     except OSError as error:
         if error.errno not in REFUSALS:
             raise
-        return [] if expected is None else [f"{ascii(path)} is not there"]
+        return [] if expected is None else [f"{path!a} is not there"]
 
 
-def _entry_faults(folder, name, status, expected):
+def _entry_faults(folder: int, name: str, status: os.stat_result, expected: dict[str, Any]) -> list[str]:
     kind = _kind(status.st_mode)
     if kind != expected["kind"]:
         return [f"is a {kind}, not a {expected['kind']}"]
@@ -93,11 +96,11 @@ def _entry_faults(folder, name, status, expected):
 class _Folder:
     """The folder that holds a path, opened part by part so that no link is followed, and the last name."""
 
-    def __init__(self, root, path):
+    def __init__(self, root: int, path: str) -> None:
         self._parts = path.split("/")
         self._root = root
 
-    def __enter__(self):
+    def __enter__(self) -> tuple[int, str]:
         self._fd = os.dup(self._root)
         try:
             for part in self._parts[:-1]:
@@ -109,35 +112,37 @@ class _Folder:
             raise
         return self._fd, self._parts[-1]
 
-    def __exit__(self, *exception):
+    def __exit__(self, *exception: object) -> None:
         os.close(self._fd)
 
 
 # The view "whole": the tree is listed once, and sets are compared.
 
 
-def _whole(spec, root):
+def _whole(spec: dict[str, Any], root: int) -> list[dict[str, str]]:
     tree = spec["tree"]
     found, fault = _listing(root)
-    kinds, contents, links = [], [], []
+    kinds: list[str] = []
+    contents: list[str] = []
+    links: list[str] = []
     for path in sorted(found.keys() & tree.keys()):
         expected, status = tree[path], found[path]
         if _kind(status.st_mode) != expected["kind"]:
-            kinds.append(f"{ascii(path)} is a {_kind(status.st_mode)}")
+            kinds.append(f"{path!a} is a {_kind(status.st_mode)}")
         elif expected["kind"] == "file":
             if bool(status.st_mode & 0o111) != expected["executable"]:
-                kinds.append(f"{ascii(path)} has the wrong executable bit")
+                kinds.append(f"{path!a} has the wrong executable bit")
             with _Folder(root, path) as (folder, name):
                 if _digest(folder, name, status.st_size, expected["size"]) not in _accepted(expected):
-                    contents.append(f"{ascii(path)} has other content")
+                    contents.append(f"{path!a} has other content")
         elif expected["kind"] == "link":
             with _Folder(root, path) as (folder, name):
                 if not _leads_to(folder, name, expected):
-                    links.append(f"{ascii(path)} leads elsewhere")
+                    links.append(f"{path!a} leads elsewhere")
     missing = sorted(tree.keys() - found.keys())
     extra = sorted(found.keys() - tree.keys())
     paths = [fault] if fault else []
-    paths += [f"{ascii(path)} is missing" for path in missing] + [f"{ascii(path)} is too many" for path in extra]
+    paths += [f"{path!a} is missing" for path in missing] + [f"{path!a} is too many" for path in extra]
     everything_there = [] if not missing else [f"{len(missing)} paths are missing"]
     return [
         _result("paths", paths),
@@ -150,9 +155,9 @@ def _whole(spec, root):
 _VIEWS = {"asked": _asked, "whole": _whole}
 
 
-def _listing(root):
+def _listing(root: int) -> tuple[dict[str, os.stat_result], str]:
     """{path: status} of everything below `root`, and what stopped the listing, if anything did."""
-    found = {}
+    found: dict[str, os.stat_result] = {}
     waiting = [""]
     while waiting:
         prefix = waiting.pop()
@@ -168,36 +173,36 @@ def _listing(root):
         except OSError as error:
             if error.errno not in REFUSALS:
                 raise
-            return found, f"{ascii(prefix)} cannot be listed"
+            return found, f"{prefix!a} cannot be listed"
         if prefix.count("/") > DEPTH:
             return found, f"folders deeper than {DEPTH}"
     return found, ""
 
 
-def _kind(mode):
+def _kind(mode: int) -> str:
     for test, name in ((stat.S_ISREG, "file"), (stat.S_ISDIR, "directory"), (stat.S_ISLNK, "link")):
         if test(mode):
             return name
     return "special file"
 
 
-def _accepted(expected):
+def _accepted(expected: dict[str, Any]) -> set[str]:
     return {expected["sha256"], expected["sha256_open"]} if expected["loose"] else {expected["sha256"]}
 
 
-def _digest(folder, name, size, expected_size):
+def _digest(folder: int, name: str, size: int, expected_size: int) -> str:
     """SHA-256 of a file, or nothing where its size alone says that it is another one."""
     if not expected_size - 1 <= size <= expected_size:
         return ""
     fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
     digest = hashlib.sha256()
-    with open(fd, "rb") as file:
+    with os.fdopen(fd, "rb") as file:
         while data := file.read(1 << 16):
             digest.update(data)
     return digest.hexdigest()
 
 
-def _leads_to(folder, name, expected):
+def _leads_to(folder: int, name: str, expected: dict[str, Any]) -> bool:
     """Whether a link's text names the expected place, relative to its folder or below /workspace."""
     target = os.readlink(name, dir_fd=folder)
     if target == expected["target"]:
@@ -206,4 +211,4 @@ def _leads_to(folder, name, expected):
         return False
     if target.startswith("/workspace/"):
         target = posixpath.relpath(target, posixpath.join("/workspace", expected["folder"]))
-    return posixpath.normpath(target) == posixpath.normpath(expected["target"])
+    return bool(posixpath.normpath(target) == posixpath.normpath(expected["target"]))
