@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
+import transformers
 from safetensors.torch import load_file, save_file
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, PreTrainedModel
 
@@ -112,7 +113,7 @@ def _write(
                 shutil.copyfile(source, scratch / name)
         (scratch / "policy.json").write_text(json.dumps(vars(record), indent=2, sort_keys=True) + "\n")
         scratch.chmod(0o755)
-        os.replace(scratch, folder)
+        scratch.replace(folder)
     except OSError:
         if not (folder / "policy.json").exists():
             raise  # another process may have won the rename with the same content
@@ -134,7 +135,7 @@ def load_version(path: Path) -> PolicyVersion:
 
 
 def load_model(path: Path, dtype: torch.dtype = torch.float32) -> PreTrainedModel:
-    """The model of a policy folder, in evaluation mode, with its weights cast to `dtype`.
+    """The model of a policy folder, with its weights cast to `dtype`.
 
     Raises UserError when `path` is no policy folder and PolicyError when the stored weights are not those it names.
     """
@@ -142,7 +143,21 @@ def load_model(path: Path, dtype: torch.dtype = torch.float32) -> PreTrainedMode
     found = weights_digest(load_file(path / "model.safetensors"))
     if found != record.weights:
         raise PolicyError(f"{path}: weights have digest {found[:12]}, policy.json names {record.weights[:12]}")
-    return AutoModelForCausalLM.from_pretrained(path, dtype=dtype, attn_implementation="sdpa").eval()
+    with _no_progress_bar():
+        model: PreTrainedModel = AutoModelForCausalLM.from_pretrained(path, dtype=dtype, attn_implementation="sdpa")
+    return model
+
+
+@contextmanager
+def _no_progress_bar() -> Iterator[None]:
+    """Loading a folder is no event for a terminal: transformers draws a bar for it otherwise."""
+    shown = transformers.utils.logging.is_progress_bar_enabled()
+    transformers.utils.logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown:
+            transformers.utils.logging.enable_progress_bar()
 
 
 def latest_version(root: Path, line: str) -> tuple[PolicyVersion, Path] | None:

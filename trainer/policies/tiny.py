@@ -65,7 +65,7 @@ def make_tiny(texts: Iterable[str], config: TinyConfig, *, root: Path, line: str
 
 def tiny_model(tokenizer: Tokenizer, config: TinyConfig) -> LlamaForCausalLM:
     """A freshly initialised model; the same seed gives the same weights, whatever torch's global generator holds."""
-    model = LlamaForCausalLM(
+    model: LlamaForCausalLM = LlamaForCausalLM(  # type: ignore[no-untyped-call]
         LlamaConfig(
             vocab_size=tokenizer.get_vocab_size(),
             hidden_size=config.width,
@@ -80,7 +80,6 @@ def tiny_model(tokenizer: Tokenizer, config: TinyConfig) -> LlamaForCausalLM:
             pad_token_id=tokenizer.token_to_id(PAD),
             bos_token_id=None,
             eos_token_id=tokenizer.token_to_id(END),
-            attn_implementation="sdpa",
         )
     )
     generator = torch.Generator().manual_seed(stream_seed(config.seed, "tiny", "weights"))
@@ -90,7 +89,7 @@ def tiny_model(tokenizer: Tokenizer, config: TinyConfig) -> LlamaForCausalLM:
                 parameter.copy_(_start(name, parameter.shape, config, generator))
         if config.circuits:
             _set_circuits(model, config, generator)
-    return model.eval()
+    return model
 
 
 def _start(name: str, shape: torch.Size, config: TinyConfig, generator: torch.Generator) -> torch.Tensor:

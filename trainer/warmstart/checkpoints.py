@@ -50,7 +50,7 @@ def save_checkpoint(file: Path, model: PreTrainedModel, optimiser: Optimiser, pr
     scratch = file.with_suffix(f".{os.getpid()}.tmp")
     file.parent.mkdir(parents=True, exist_ok=True)
     save_file(tensors, scratch, metadata={"progress": json.dumps(asdict(progress))})
-    os.replace(scratch, file)
+    scratch.replace(file)
 
 
 def load_checkpoint(file: Path, model: PreTrainedModel, optimiser: Optimiser) -> Progress:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import zip_longest
+from itertools import pairwise, zip_longest
 
 import torch
 
@@ -114,7 +114,7 @@ class Series:
         for source in self.sources:
             running += source.share
             edges.append(round(self.size * running / total))
-        return [end - begin for begin, end in zip(edges, edges[1:], strict=False)]
+        return [end - begin for begin, end in pairwise(edges)]
 
     def _examples(self, index: int, number: int, count: int) -> Iterator[Example]:
         source = self.sources[index]

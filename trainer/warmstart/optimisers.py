@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
-from typing import Any, Literal, cast
+from typing import Literal, cast
 
 import torch
 
@@ -63,7 +63,8 @@ def orthogonalise(matrices: torch.Tensor, iterations: int = 5) -> torch.Tensor:
     for _ in range(iterations):
         gram = x @ x.mT
         x = a * x + (b * gram + c * gram @ gram) @ x
-    return x.mT if flip else x
+    result: torch.Tensor = x.mT if flip else x
+    return result
 
 
 class Muon(torch.optim.Optimizer):
@@ -73,7 +74,7 @@ class Muon(torch.optim.Optimizer):
         super().__init__(parameters, {"lr": lr, "momentum": momentum, "weight_decay": weight_decay})
 
     @torch.no_grad()
-    def step(self, closure: Any = None) -> None:
+    def step(self, closure: None = None) -> None:  # type: ignore[override]
         """One update; the rate is multiplied by sqrt(max(1, rows / columns)) so that activations change alike."""
         for group in self.param_groups:
             shapes: dict[torch.Size, list[torch.Tensor]] = defaultdict(list)

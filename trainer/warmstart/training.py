@@ -51,7 +51,8 @@ def loss_of(model: PreTrainedModel, batch: Batch) -> torch.Tensor:
     """Weighted mean negative log-likelihood, nats. Positions of weight 0 get no gradient at all."""
     hidden = model.base_model(input_ids=batch.ids, use_cache=False).last_hidden_state
     counted = batch.weights > 0
-    logits = model.get_output_embeddings()(hidden[:, :-1][counted]).float()
+    head: torch.nn.Module = model.get_output_embeddings()  # type: ignore[no-untyped-call]
+    logits = head(hidden[:, :-1][counted]).float()
     weights = batch.weights[counted]
     return (cross_entropy(logits, batch.ids[:, 1:][counted], reduction="none") * weights).sum() / weights.sum()
 

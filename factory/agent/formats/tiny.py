@@ -53,7 +53,7 @@ class TinyFormat:
     def __init__(self, policy: Path) -> None:
         """`policy` is a policy folder. Raises UserError when its tokenizer is not of this format."""
         self.tokenizer = load_tokenizer(policy / "tokenizer.json")
-        self._id = {token: self.tokenizer.token_to_id(token) for token in SPECIALS}
+        self._id = {token: int(self.tokenizer.token_to_id(token) or 0) for token in SPECIALS}
         self._calls = {self._id[f"<call:{tool}>"]: tool for tool in TOOLS}
         self._special = frozenset(self._id.values())
         self.stop = frozenset({self._id[END]})
