@@ -161,6 +161,7 @@ class GrpoRun:
         self.progress = Progress()
         self.step = 0
         self._resume()
+        self.saved = self.step
         self.log = MetricsLog(out / "metrics.jsonl", after=self.step)
 
     def _resume(self) -> None:
@@ -190,16 +191,19 @@ class GrpoRun:
         with _termination() as stop:
             self._sync()
             started, before = monotonic(), self.progress.elapsed_s
-            reason = self._over(stop)
-            while not reason:
+            while not (reason := self._over(stop)):
                 metrics = self._step()
                 self.progress.elapsed_s = before + monotonic() - started
-                reason = self._over(stop)
-                self._record(metrics, last=bool(reason))
+                metrics["elapsed_s"] = self.progress.elapsed_s
+                self.log.append(metrics)  # before the checkpoint: a resumed run drops lines past it and writes them again
+                if self.step % self.config.checkpoint_every == 0:
+                    self._save()
                 if report is not None:
                     report(metrics)
                 if self.progress.skipped_in_a_row >= self.config.skipped_in_a_row:
                     raise TrainingStopped(f"{self.progress.skipped_in_a_row} updates in a row had no finite loss or gradient")
+            if self.step != self.saved:
+                self._save()
         return reason
 
     def _over(self, stop: threading.Event) -> str:
@@ -272,18 +276,15 @@ class GrpoRun:
             "seconds": dict(phases.seconds),
         }
 
-    def _record(self, metrics: dict[str, Any], *, last: bool) -> None:
-        """Log first, then checkpoint: a resumed run drops lines past its checkpoint, so none is lost and none doubled."""
-        metrics["elapsed_s"] = self.progress.elapsed_s
-        self.log.append(metrics)
-        if last or self.step % self.config.checkpoint_every == 0:
-            checkpoint = Checkpoint(
-                step=self.step,
-                learner=self.learner.state(),
-                curriculum=self.curriculum.dump(),
-                progress=asdict(self.progress),
-            )
-            save_checkpoint(self.out / "checkpoints", checkpoint, self.identity)
+    def _save(self) -> None:
+        checkpoint = Checkpoint(
+            step=self.step,
+            learner=self.learner.state(),
+            curriculum=self.curriculum.dump(),
+            progress=asdict(self.progress),
+        )
+        save_checkpoint(self.out / "checkpoints", checkpoint, self.identity)
+        self.saved = self.step
 
 
 @contextmanager

@@ -47,12 +47,12 @@ def tiny_llama(*, tied: bool = True, vocabulary: int = 32, seed: int = 0, layers
 
 
 def perturb(model: torch.nn.Module, seed: int) -> None:
-    """Change every matrix strongly."""
+    """Change every matrix strongly, keeping its scale."""
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for _, parameter in sorted(model.named_parameters()):
             if parameter.dim() == 2:
-                parameter.add_(torch.randn(parameter.shape, generator=generator) * parameter.std() * 0.7)
+                parameter.add_(torch.randn(parameter.shape, generator=generator) * parameter.std() * 0.7).div_(1.22)
 
 
 def make_task(number: int) -> Task:

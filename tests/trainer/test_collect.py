@@ -1,0 +1,110 @@
+"""Groups with signal, a bounded search for them, and an honest shortfall."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from factory.agent.rollout import RolloutRequest
+from factory.core.reward import RewardConfig
+from factory.core.trajectory import Trajectory
+from trainer.advantages import AdvantageConfig
+from trainer.collect import Collector
+from trainer.curriculum import Curriculum, CurriculumConfig
+
+from .support import make_task, make_trajectory
+
+TASKS = {task.digest: task for task in map(make_task, range(12))}
+
+
+class Scripted:
+    """Rollouts whose outcome is written down: for each task, the outcomes of its members (None is masked)."""
+
+    def __init__(self, outcomes: dict[str, list[bool | None]], broken: frozenset[tuple[str, int]] = frozenset()) -> None:
+        self.outcomes, self.broken = outcomes, broken
+        self.requests: list[RolloutRequest] = []
+
+    def __call__(self, requests: Sequence[RolloutRequest]) -> list[Trajectory]:
+        self.requests.extend(requests)
+        return [
+            make_trajectory(
+                prompt=[1],
+                sampled=[2, 3],
+                logprobs=[-1.0, float("-inf") if (request.task.digest, request.member) in self.broken else -1.0],
+                solved=self.outcomes[request.task.digest][request.member],
+                group=request.group,
+                member=request.member,
+                task=request.task.digest,
+            )
+            for request in requests
+        ]
+
+
+def collector(rollouts: Scripted, *, groups: int, rounds: int, tasks: Sequence[str]) -> tuple[Collector, Curriculum]:
+    curriculum = Curriculum(dict.fromkeys(tasks, (2, 4)), CurriculumConfig(explore=0.0), seed=0)
+    return (
+        Collector(
+            tasks=TASKS.__getitem__,
+            rollouts=rollouts,
+            curriculum=curriculum,
+            reward=RewardConfig(),
+            advantage=AdvantageConfig(),
+            groups=groups,
+            samples=4,
+            rounds=rounds,
+            train_reasoning=True,
+            seed=7,
+        ),
+        curriculum,
+    )
+
+
+def test_uniform_groups_are_replaced_until_the_batch_is_full() -> None:
+    names = sorted(TASKS)
+    mixed, flat = [True, False, False, True], [True] * 4
+    rollouts = Scripted({task: mixed if number % 3 else flat for number, task in enumerate(names)})
+    subject, _ = collector(rollouts, groups=6, rounds=9, tasks=names)
+    result = subject.collect(1)
+    assert len(result.groups) == 6 and result.shortfall == 0
+    assert result.drawn == 6 + result.uniform and result.rounds > 1
+    assert all([row.advantage for row in group] == [0.5, -0.5, -0.5, 0.5] for group in result.groups)
+
+
+def test_the_search_ends_and_the_shortfall_is_told() -> None:
+    names = sorted(TASKS)
+    rollouts = Scripted(dict.fromkeys(names, [False] * 4))
+    subject, _ = collector(rollouts, groups=3, rounds=2, tasks=names)
+    result = subject.collect(1)
+    assert (len(result.groups), result.shortfall, result.rounds, result.drawn) == (0, 3, 2, 6)
+    assert len({request.task.digest for request in rollouts.requests}) == 6  # no task twice in one step
+
+
+def test_a_small_pool_ends_the_search_early() -> None:
+    names = sorted(TASKS)[:2]
+    subject, _ = collector(Scripted(dict.fromkeys(names, [True, False] * 2)), groups=5, rounds=9, tasks=names)
+    result = subject.collect(1)
+    assert (len(result.groups), result.shortfall, result.rounds) == (2, 3, 1)
+
+
+def test_masked_and_quarantined_rollouts_have_no_vote_and_no_row() -> None:
+    (task,) = sorted(TASKS)[:1]
+    rollouts = Scripted({task: [True, False, None, True]}, broken=frozenset({(task, 3)}))
+    subject, curriculum = collector(rollouts, groups=1, rounds=1, tasks=[task])
+    result = subject.collect(1)
+    (rows,) = result.groups
+    assert [row.advantage for row in rows] == [0.5, -0.5]  # mean of the two that are left
+    assert result.quarantined == 1
+    belief = curriculum.beliefs[task]  # 2 of 4 remembered, faded by one step, and 2 of 3 scored now
+    assert belief.successes == pytest.approx(0.95 * 2 + 2) and belief.failures == pytest.approx(0.95 * 2 + 1)
+
+
+def test_every_rollout_has_its_own_seed_and_the_same_one_again() -> None:
+    names = sorted(TASKS)[:3]
+    seeds = []
+    for step in (1, 1, 2):
+        rollouts = Scripted(dict.fromkeys(names, [True, False] * 2))
+        collector(rollouts, groups=3, rounds=1, tasks=names)[0].collect(step)
+        seeds.append([request.seed for request in rollouts.requests])
+    assert seeds[0] == seeds[1]
+    assert len({*seeds[0], *seeds[2]}) == 24
