@@ -1,0 +1,29 @@
+"""The table of back ends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from factory.core.errors import UserError
+from sandboxes.bubblewrap.backend import BubblewrapBackend
+from sandboxes.contract import Backend
+
+DOCKER_IMAGE = "python:3.11-slim"
+"""Base image of the docker back end unless a setting names another."""
+
+_BACKENDS: dict[str, Callable[[Path, str], Backend]] = {
+    "bubblewrap": lambda cache, _: BubblewrapBackend(cache),
+}
+
+
+def open_backend(name: str, *, cache: Path, docker_image: str = DOCKER_IMAGE) -> Backend:
+    """The back end `name` with its layers below `cache`.
+
+    Raises UserError for an unknown name, SandboxError when it cannot work here.
+    """
+    try:
+        make = _BACKENDS[name]
+    except KeyError:
+        raise UserError("backend", name, f"one of {', '.join(sorted(_BACKENDS))}") from None
+    return make(cache, docker_image)

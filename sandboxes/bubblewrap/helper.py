@@ -1,0 +1,318 @@
+# ruff: noqa: PTH (works on descriptors, or must import little)
+"""The namespace helper: one small process per back end, in which every sandbox's mounts and processes are made.
+
+It enters a user and mount namespace of its own, where it may mount without root, builds a root that
+holds nothing but the runtime and the layers, and then serves requests on a socket: make a box (a
+mount namespace with a sized tmpfs and an overlay over a layer), start bubblewrap in it, kill, drop.
+Everything it made ends with it: its processes by their parent-death signal, its mounts with their
+namespaces; and it ends when the other end of the socket closes, however that came about.
+
+Runs as a script of its own (`python -I -S`); standard library only, everything imported before the root changes.
+"""
+
+from __future__ import annotations
+
+import array
+import contextlib
+import json
+import os
+import resource
+import select
+import signal
+import socket
+import sys
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from sandboxes.bubblewrap import kernel
+from sandboxes.bubblewrap.processes import descendants, interrupt, largest, resident_bytes
+
+MESSAGE_BYTES = 1 << 18
+"""The largest request, bytes."""
+WATCH_S = 0.1
+"""Seconds between two looks at the memory of all processes of a sandbox; longer when looking takes long."""
+
+_BOX = "/box"
+_FACTS = 9
+"""Descriptor on which bubblewrap tells its facts; it closes it in what it runs."""
+_FIRST_FREE = 10
+"""Descriptors below this one stay taken, so that received ones never collide with a child's."""
+
+
+def main() -> None:
+    """Serve the socket on descriptor 0 until its other end closes."""
+    control = socket.socket(fileno=os.dup(0))
+    config = json.loads(control.recv(MESSAGE_BYTES))
+    try:
+        _enter_root(config)
+    except OSError as error:
+        control.send(json.dumps({"error": str(error)}).encode())
+        return
+    sys.path.clear()
+    control.send(b"{}")
+    Helper(control, config["bwrap"]).serve()
+
+
+def _enter_root(config: dict[str, Any]) -> None:
+    """Build the root of `config["binds"]`, `["links"]` and `["files"]`, and become its only user."""
+    drop = config["drop"]
+    if drop is None:
+        _own_namespaces(os.getuid(), os.getgid())
+    else:
+        kernel.unshare(kernel.CLONE_NEWNS)
+    kernel.mount(None, "/", None, kernel.MS_REC | kernel.MS_PRIVATE)
+    sources = [os.open(source, os.O_PATH) for source, _ in config["binds"]]
+    stage = "/tmp"
+    kernel.mount("tmpfs", stage, "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV, "mode=755,size=4m")
+    for source, (_, target) in zip(sources, config["binds"], strict=True):
+        os.makedirs(stage + target, exist_ok=True)
+        kernel.mount(f"/proc/self/fd/{source}", stage + target, None, kernel.MS_BIND | kernel.MS_REC)
+        os.close(source)
+    for folder in ("/tmp", _BOX, "/empty"):
+        os.mkdir(stage + folder)
+    for path, target in config["links"]:
+        os.symlink(target, stage + path)
+    for path, text in config["files"]:
+        os.makedirs(os.path.dirname(stage + path), exist_ok=True)
+        with open(stage + path, "w", encoding="utf-8") as stream:
+            stream.write(text)
+    kernel.pivot_root(stage)
+    if drop is not None:
+        os.setgroups([])
+        os.setresgid(drop, drop, drop)
+        os.setresuid(drop, drop, drop)
+        kernel.prctl(kernel.PR_SET_DUMPABLE, 1)
+        _own_namespaces(drop, drop)
+
+
+def _own_namespaces(user: int, group: int) -> None:
+    kernel.unshare(kernel.CLONE_NEWUSER | kernel.CLONE_NEWNS)
+    for name, text in (("setgroups", "deny"), ("uid_map", f"0 {user} 1"), ("gid_map", f"0 {group} 1")):
+        with open(f"/proc/self/{name}", "wb") as stream:
+            stream.write(text.encode())
+
+
+@dataclass
+class Job:
+    """One bubblewrap and what it started."""
+
+    box: int
+    status: int
+    """Pipe on which the end is told."""
+    facts: int
+    """Pipe on which bubblewrap told the process id of the first process of its namespace."""
+    exit: int | None = None
+    cpu_s: float = 0.0
+
+
+class Helper:
+    """Boxes by number, and the bubblewrap processes (jobs) that run in each."""
+
+    def __init__(self, control: socket.socket, bwrap: str) -> None:
+        self._control = control
+        self._bwrap = bwrap
+        while os.dup(0) < _FIRST_FREE:
+            pass
+        self._home = os.open("/proc/self/ns/mnt", os.O_RDONLY)
+        self._boxes: dict[int, int] = {}
+        """Box number to its open mount namespace."""
+        self._jobs: dict[int, Job] = {}
+        """Process id of a bubblewrap, or after its end of its first process, to what is known of the job."""
+        self._orphans: dict[int, resource.struct_rusage] = {}
+        """First processes that were reaped before the bubblewrap that made them."""
+        self._limits: dict[int, int] = {}
+        """Box number to the memory that all its processes may hold, bytes."""
+        self._next = 0
+        kernel.prctl(kernel.PR_SET_CHILD_SUBREAPER, 1)
+
+    def serve(self) -> None:
+        """Answer requests until the socket closes; then kill what still runs."""
+        read, write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.set_wakeup_fd(write, warn_on_full_buffer=False)
+        poll = select.poll()
+        poll.register(self._control, select.POLLIN)
+        poll.register(read, select.POLLIN)
+        pause = WATCH_S
+        looked = time.monotonic()
+        while True:
+            ready = {descriptor for descriptor, _ in poll.poll(pause * 1000 if self._jobs else None)}
+            if read in ready:
+                os.read(read, 4096)
+                self._reap()
+            if self._control.fileno() in ready and not self._answer():
+                break
+            if self._jobs and time.monotonic() - looked >= pause:
+                before = time.monotonic()
+                self._watch()
+                looked = time.monotonic()
+                pause = max(WATCH_S, 20 * (looked - before))
+        for job in self._jobs:
+            _end(job)
+
+    def _answer(self) -> bool:
+        """Serve one request. False when the other end is gone."""
+        try:
+            data, ancillary, _, _ = self._control.recvmsg(MESSAGE_BYTES, socket.CMSG_SPACE(16 * 4), socket.MSG_CMSG_CLOEXEC)
+        except ConnectionResetError:
+            return False
+        received = array.array("i")
+        for _, _, part in ancillary:
+            received.frombytes(part)
+        if not data:
+            return False
+        request = json.loads(data)
+        sent: list[int] = []
+        try:
+            reply, sent = getattr(self, "do_" + request.pop("op"))(list(received), **request)
+        except OSError as error:
+            reply = {"error": f"{error.strerror or error}"}
+        finally:
+            for descriptor in received:
+                os.close(descriptor)
+        fds = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", sent))] if sent else []
+        self._control.sendmsg([json.dumps(reply).encode()], fds)
+        for descriptor in sent:
+            os.close(descriptor)
+        return True
+
+    def do_open(
+        self, _: list[int], *, layer: str | None, disk: int, inodes: int, memory: int
+    ) -> tuple[dict[str, Any], list[int]]:
+        """Make a box; reply its number and open descriptors of its working directory and overlay's upper folder."""
+        kernel.unshare(kernel.CLONE_NEWNS)
+        try:
+            kernel.mount("tmpfs", _BOX, "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV, f"size={disk},nr_inodes={inodes},mode=755")
+            for name, mode in (("workspace", 0o755), ("tmp", 0o1777), ("home", 0o755), ("shm", 0o1777)):
+                os.mkdir(f"{_BOX}/{name}")
+                os.chmod(f"{_BOX}/{name}", mode)
+            changed = [] if layer is None else [self._overlay(layer)]
+            workspace = os.open(f"{_BOX}/workspace", os.O_RDONLY | os.O_DIRECTORY)
+            namespace = os.open("/proc/self/ns/mnt", os.O_RDONLY)
+        finally:
+            kernel.enter(self._home)
+        self._next += 1
+        self._boxes[self._next] = namespace
+        self._limits[self._next] = memory
+        return {"box": self._next}, [workspace, *changed]
+
+    def _overlay(self, layer: str) -> int:
+        os.mkdir(f"{_BOX}/upper")
+        os.chmod(f"{_BOX}/upper", 0o755)
+        os.mkdir(f"{_BOX}/work")
+        kernel.mount(
+            "overlay",
+            f"{_BOX}/workspace",
+            "overlay",
+            kernel.MS_NOSUID | kernel.MS_NODEV,
+            f"lowerdir={layer},upperdir={_BOX}/upper,workdir={_BOX}/work,userxattr",
+        )
+        return os.open(f"{_BOX}/upper", os.O_RDONLY | os.O_DIRECTORY)
+
+    def do_spawn(
+        self, received: list[int], *, box: int, args: list[str], env: dict[str, str]
+    ) -> tuple[dict[str, Any], list[int]]:
+        """Start bubblewrap in a box. The last descriptor received is the status pipe, the others become 0, 1, 2, ..."""
+        *streams, status = received
+        facts, facts_write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        actions = [(os.POSIX_SPAWN_DUP2, source, number) for number, source in enumerate(streams)]
+        actions.append((os.POSIX_SPAWN_DUP2, facts_write, _FACTS))
+        kernel.enter(self._boxes[box])
+        try:
+            job = os.posix_spawn(
+                self._bwrap,
+                ["bwrap", "--json-status-fd", str(_FACTS), *args],
+                env,
+                file_actions=actions,
+                setsigmask=[],
+                setsigdef=[signal.SIGPIPE, signal.SIGXFSZ, signal.SIGCHLD],
+            )
+        finally:
+            kernel.enter(self._home)
+            os.close(facts_write)
+        self._jobs[job] = Job(box, os.dup(status), facts)
+        return {"job": job}, []
+
+    def do_kill(self, _: list[int], *, box: int) -> tuple[dict[str, Any], list[int]]:
+        """Kill every process in a box; their ends are told on the status pipes, once all are dead."""
+        for job in [job for job, known in self._jobs.items() if known.box == box]:
+            _end(job)
+        return {}, []
+
+    def do_end(self, _: list[int], *, job: int) -> tuple[dict[str, Any], list[int]]:
+        """Kill one job."""
+        if job in self._jobs:
+            _end(job)
+        return {}, []
+
+    def do_interrupt(self, _: list[int], *, job: int, since: int) -> tuple[dict[str, Any], list[int]]:
+        """Make a job's shell give up its command, and kill what that started at `since` (clock ticks) or later."""
+        return {"killed": interrupt(job, since) if job in self._jobs else 0}, []
+
+    def do_close(self, _: list[int], *, box: int) -> tuple[dict[str, Any], list[int]]:
+        """Drop a box: its files are gone when its last process is."""
+        self.do_kill([], box=box)
+        self._limits.pop(box)
+        os.close(self._boxes.pop(box))
+        return {}, []
+
+    def _reap(self) -> None:
+        """Take every ended child. A job has ended when both bubblewrap and the first process of its namespace are
+        reaped: with the latter, the kernel has killed and reaped everything in the namespace."""
+        while True:
+            try:
+                pid, status, usage = os.wait4(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            job = self._jobs.pop(pid, None)
+            if job is None:
+                self._orphans[pid] = usage
+                continue
+            job.cpu_s += usage.ru_utime + usage.ru_stime
+            if job.exit is None:
+                job.exit = os.waitstatus_to_exitcode(status)
+                first = _first_process(job.facts)
+                if first in self._orphans:
+                    usage = self._orphans.pop(first)
+                    job.cpu_s += usage.ru_utime + usage.ru_stime
+                elif first in descendants(os.getpid(), deep=False):
+                    self._jobs[first] = job
+                    if job.exit < 0:
+                        os.kill(first, signal.SIGKILL)
+                    continue
+            _tell(job)
+
+    def _watch(self) -> None:
+        """Kill the largest process of each box whose processes together hold more memory than it may."""
+        held: dict[int, list[int]] = {}
+        for job, known in self._jobs.items():
+            held.setdefault(known.box, []).extend(descendants(job))
+        for box, pids in held.items():
+            limit = self._limits.get(box)
+            if limit is not None and resident_bytes(pids) > limit:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(largest(pids), signal.SIGKILL)
+
+
+def _tell(job: Job) -> None:
+    """Write how a job ended on its status pipe, unless nobody reads it any more."""
+    with contextlib.suppress(BrokenPipeError, BlockingIOError):
+        os.write(job.status, json.dumps({"exit": job.exit, "cpu_s": job.cpu_s}).encode())
+    os.close(job.status)
+
+
+def _first_process(facts: int) -> int:
+    """The process id that bubblewrap told (it is closed after), 0 when it told none."""
+    with contextlib.suppress(BlockingIOError, ValueError), open(facts, "rb", buffering=0) as stream:
+        return int(json.loads((stream.read(4096) or b"").partition(b"\n")[0])["child-pid"])
+    return 0
+
+
+def _end(job: int) -> None:
+    """Kill a bubblewrap's first process (with it dies its whole process namespace), or itself before it has one."""
+    for pid in descendants(job, deep=False) or [job]:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)

@@ -1,0 +1,170 @@
+"""What an image name becomes on this machine: the host's `/usr` read-only, a small `/etc`, and one Python."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+from dataclasses import dataclass
+from pathlib import Path
+
+from factory.core.digest import digest_of
+from factory.core.errors import ImageError
+from sandboxes.contract import ResolvedImage
+
+TOOLS = ("bash", "sh", "ls", "cat", "grep", "sed", "awk", "find")
+"""Programs that an image must offer beside Python."""
+PYTHON_PREFIX = "/opt/python"
+"""Where an interpreter from outside `/usr` stands in the sandbox."""
+
+_NAME = re.compile(r"python-(3\.\d+)")
+_PROBE = "import ctypes, json, sqlite3, ssl, unittest, zlib, sys; print('%d.%d.%d' % sys.version_info[:3], sys.prefix)"
+_SYSTEM_PATH = "/usr/local/bin:/usr/bin:/bin"
+
+PASSWD = (
+    "root:x:0:0:root:/nonexistent:/usr/sbin/nologin\n"
+    "agent:x:1000:1000:agent:/home/agent:/bin/bash\n"
+    "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n"
+)
+ETC = (
+    ("/etc/passwd", PASSWD),
+    ("/etc/group", "root:x:0:\nagent:x:1000:\nnogroup:x:65534:\n"),
+    ("/etc/hosts", "127.0.0.1 localhost sandbox\n"),
+    ("/etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files\n"),
+)
+"""The files of the sandbox's `/etc`, beside the links of `/etc/alternatives`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BubblewrapImage:
+    """A resolved image, and how a sandbox gets it."""
+
+    resolved: ResolvedImage
+    arguments: tuple[str, ...]
+    """Bubblewrap arguments that lay out the runtime."""
+    environment: dict[str, str]
+    """PATH, and what the interpreter needs to find its library."""
+
+
+def python_home(version: str) -> Path:
+    """Prefix of a complete interpreter of `version`: the system's where it has one, else the one that runs this.
+
+    Raises ImageError when neither offers it.
+    """
+    system = Path(f"/usr/bin/python{version}")
+    if system.exists() and _probe(system):
+        return Path("/usr")
+    if f"{sys.version_info[0]}.{sys.version_info[1]}" == version:
+        return Path(sys.base_prefix).resolve()
+    raise ImageError(f"no Python {version}: install it below /usr, or run envfactory with it")
+
+
+def _probe(python: Path) -> str | None:
+    """Version of `python`, when it starts and has the whole standard library that tasks use."""
+    ended = subprocess.run([python, "-I", "-S", "-c", _PROBE], capture_output=True, text=True, check=False, env={})
+    return ended.stdout.split()[0] if ended.returncode == 0 else None
+
+
+def version_of(name: str) -> str:
+    """The Python version that image `name` asks for. Raises ImageError for a name that is not `python-3.N`."""
+    match = _NAME.fullmatch(name)
+    if match is None:
+        raise ImageError(f"unknown image {name!r}: known are python-3.N, for example python-3.11")
+    return match[1]
+
+
+def resolve(name: str) -> BubblewrapImage:
+    """Look at the runtime of this machine. Raises ImageError when it lacks what the image must offer."""
+    version = version_of(name)
+    home = python_home(version)
+    python = home / "bin" / f"python{version}"
+    programs = {tool: _program(tool) for tool in TOOLS}
+    full = _probe(python)
+    if full is None:
+        raise ImageError(f"{python} does not start, or its standard library is not complete")
+    versions = {"python": full, "bash": _first_line([str(programs["bash"]), "--version"])}
+    contents = {tool: _hash(path) for tool, path in programs.items()} | {"python": _hash(python)}
+    contents |= {library.name: _hash(library) for library in _libraries(home, version)}
+    layout = {"name": name, "versions": versions, "contents": contents, "etc": dict(ETC), "prefix": str(_inside(home))}
+    return BubblewrapImage(
+        resolved=ResolvedImage(name=name, digest=digest_of(layout), versions=versions),
+        arguments=_arguments(home, version),
+        environment=_environment(home),
+    )
+
+
+def _program(tool: str) -> Path:
+    found = shutil.which(tool, path=_SYSTEM_PATH.partition(":")[2])
+    if found is None:
+        raise ImageError(f"this machine has no {tool} in /usr/bin or /bin")
+    return Path(found)
+
+
+def _first_line(command: list[str]) -> str:
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.partition("\n")[0]
+
+
+def _hash(path: Path) -> str:
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def _libraries(home: Path, version: str) -> list[Path]:
+    multiarch = sysconfig.get_config_var("MULTIARCH") or ""
+    found = [home / "lib" / f"libpython{version}.so.1.0"]
+    found += [Path(folder) / "libc.so.6" for folder in (f"/usr/lib/{multiarch}", "/usr/lib64", "/lib64")]
+    return [path for path in found if path.exists()][:2]
+
+
+def _inside(home: Path) -> Path:
+    return home if home in (Path("/usr"), Path("/usr/local")) else Path(PYTHON_PREFIX)
+
+
+def _environment(home: Path) -> dict[str, str]:
+    inside = _inside(home)
+    if inside == Path("/usr"):
+        return {"PATH": _SYSTEM_PATH}
+    return {"PATH": f"{inside}/bin:{_SYSTEM_PATH}", "LD_LIBRARY_PATH": f"{inside}/lib"}
+
+
+def host_binds(home: Path) -> list[tuple[str, str]]:
+    """Host folders that the runtime needs, and where the helper offers them."""
+    binds = [("/usr", "/usr")]
+    if _inside(home) == Path(PYTHON_PREFIX):
+        binds.append((str(home), PYTHON_PREFIX))
+    binds += [(name, name) for name in ("/bin", "/sbin", "/lib", "/lib64", "/lib32") if Path(name).is_dir() and not _link(name)]
+    if Path("/etc/alternatives").is_dir():
+        binds.append(("/etc/alternatives", "/etc/alternatives"))
+    return binds
+
+
+def host_links() -> list[tuple[str, str]]:
+    """Links at the root of the runtime: `/bin` and its like, where they are links here."""
+    return [(name, str(Path(name).readlink())) for name in ("/bin", "/sbin", "/lib", "/lib64", "/lib32") if _link(name)]
+
+
+def _link(name: str) -> bool:
+    return Path(name).is_symlink()
+
+
+def _arguments(home: Path, version: str) -> tuple[str, ...]:
+    inside = _inside(home)
+    arguments = ["--dir", "/etc", "--dir", "/home"]
+    for _, target in host_binds(home):
+        arguments += ["--ro-bind", target, target]
+    for path, target in host_links():
+        arguments += ["--symlink", target, path]
+    for path, _ in ETC:
+        arguments += ["--ro-bind", path, path]
+    hidden = [f"{inside}/lib/python{version}/site-packages"] if inside != Path("/usr") else []
+    if inside != Path("/usr/local"):
+        hidden.append("/usr/local")
+    hidden.append("/usr/lib/python3/dist-packages")
+    for folder in hidden:
+        outside = Path(folder.replace(PYTHON_PREFIX, str(home), 1) if folder.startswith(PYTHON_PREFIX) else folder)
+        if outside.is_dir():
+            arguments += ["--ro-bind", "/empty", folder]
+    return tuple(arguments)

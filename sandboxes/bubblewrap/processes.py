@@ -1,0 +1,81 @@
+# ruff: noqa: PTH (works on descriptors, or must import little)
+"""Process trees from `/proc`. Imported by the namespace helper: standard library only."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+def descendants(pid: int, deep: bool = True) -> list[int]:
+    """The children of `pid` (all its threads'), and theirs when `deep`. What ended meanwhile is left out."""
+    found: list[int] = []
+    try:
+        threads = os.listdir(f"/proc/{pid}/task")
+    except OSError:
+        return found
+    for thread in threads:
+        try:
+            with open(f"/proc/{pid}/task/{thread}/children", "rb") as stream:
+                found += map(int, stream.read().split())
+        except OSError:
+            continue
+    return found + [below for child in found for below in descendants(child)] if deep else found
+
+
+def start_ticks(pid: int) -> int | None:
+    """When `pid` started, in clock ticks since boot; None when it is gone."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as stream:
+            return int(stream.read().rpartition(b")")[2].split()[19])
+    except OSError:
+        return None
+
+
+def private_bytes(pid: int) -> int:
+    """Resident memory of `pid` that no file backs, bytes; 0 when it is gone."""
+    try:
+        with open(f"/proc/{pid}/statm", "rb") as stream:
+            _, resident, shared, *_ = map(int, stream.read().split())
+    except OSError:
+        return 0
+    return (resident - shared) * _PAGE
+
+
+def resident_bytes(pids: list[int]) -> int:
+    """Resident memory of all of `pids` that no file backs, bytes."""
+    return sum(map(private_bytes, pids))
+
+
+def largest(pids: list[int]) -> int:
+    """Which of `pids` holds most memory."""
+    return max(pids, key=private_bytes)
+
+
+def interrupt(job: int, since: int) -> int:
+    """Tell the shell below `job` to give up its command, and kill what it started at `since` (ticks) or later.
+
+    The reaper and the shell stay. Repeats until no new process appears, ten times at most; returns the number killed.
+    """
+    reapers = descendants(job, deep=False)
+    shells = [shell for reaper in reapers for shell in descendants(reaper, deep=False)[:1]]
+    for shell in shells:
+        _signal(shell, signal.SIGUSR1)
+    killed: set[int] = set()
+    for _ in range(10):
+        spared = {*reapers, *shells, *killed}
+        fresh = [pid for pid in descendants(job) if pid not in spared and (start_ticks(pid) or 0) >= since]
+        if not fresh:
+            break
+        for pid in fresh:
+            _signal(pid, signal.SIGKILL)
+        killed.update(fresh)
+    return len(killed)
+
+
+def _signal(pid: int, number: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, number)

@@ -1,0 +1,56 @@
+"""Make verifier bundles: file trees that hold all that one verifier needs.
+
+    verify.py     inside/bootstrap.py
+    checker.py    inside/<checker>.py: `check(spec, submission, bundle, scratch) -> [{name, state, detail}]`
+    <helper>.py   further modules of inside/ that the checker names in `HELPERS = ("module", ...)` at its top level
+    spec.json     the checker's parameters
+    files/        further files, as they are
+
+`submission` is the folder of the tree to grade, `bundle` the folder of the bundle (both read-only), `scratch` an empty
+folder. `state` is one of the six of `CheckState`. What a checker raises is a failure of the harness: the episode
+is masked. A hang or crash of graded code that it runs is its own business, and a failed check.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+from pathlib import Path
+
+from factory.core.blobs import BlobStore
+from factory.core.digest import Digest, Json, canonical_bytes
+from factory.core.errors import VerifierError
+from factory.core.files import FileTree
+
+INSIDE = Path(__file__).parent / "inside"
+"""Sources of what runs inside."""
+
+
+def bundle(blobs: BlobStore, *, checker: str, spec: Json, files: FileTree | None = None) -> Digest:
+    """Store the bundle of `checker` with `spec` and `files`, and return the digest of its tree.
+
+    Raises VerifierError when `inside/` has no such checker or lacks one of its helpers.
+    """
+    contents: dict[str, bytes | str] = {"verify.py": _source("bootstrap"), "checker.py": _source(checker)}
+    contents |= {f"{helper}.py": _source(helper) for helper in _helpers(checker)}
+    tree = FileTree.of(blobs, contents | {"spec.json": canonical_bytes(spec)})
+    if files is not None:
+        tree = tree.merged({f"files/{path}": entry for path, entry in files.items()})
+    return tree.save(blobs)
+
+
+@functools.cache
+def _source(module: str) -> str:
+    path = INSIDE / f"{module}.py"
+    if not module.isidentifier() or not path.is_file():
+        raise VerifierError(f"no verifier module {module!r} in {INSIDE.name}/")
+    return path.read_text(encoding="utf-8")
+
+
+@functools.cache
+def _helpers(checker: str) -> tuple[str, ...]:
+    """What the checker's source assigns to HELPERS, read without running it."""
+    for node in ast.parse(_source(checker)).body:
+        if isinstance(node, ast.Assign) and [ast.unparse(target) for target in node.targets] == ["HELPERS"]:
+            return tuple(ast.literal_eval(node.value))
+    return ()
