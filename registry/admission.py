@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from factory.core.blobs import BlobStore, get_json
@@ -85,7 +86,7 @@ def trees(task: Task) -> tuple[Digest, ...]:
     return (task.environment.files, *mounts, *(verifier.bundle for verifier in verifiers))
 
 
-def named_blobs(task: Task, blobs: BlobStore, known: set[Digest] | frozenset[Digest] = frozenset()) -> Iterator[Digest]:
+def named_blobs(task: Task, blobs: BlobStore, known: AbstractSet[Digest] = frozenset()) -> Iterator[Digest]:
     """Every blob that a task needs: its solution, its trees' manifests and their files; what is in `known` is left out.
 
     A tree's manifest is yielded after its files, so that a manifest in `known` means that the files are too.

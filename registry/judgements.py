@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, select, update
+from sqlalchemy import Connection, insert, select, update
 
 from factory.core.assessment import Assessment, Evidence, TaskState, TaskStatus
 from factory.core.digest import Digest, Json
@@ -127,7 +127,7 @@ class JudgementStore(Store):
         with self._database.write() as connection:
             _require_tasks(connection, {one.task for one in found})
             _require_policies(connection, {(one.line, one.policy) for one in found})
-            return sum(_add_assessment(connection, one, run) for one in found)
+            return _add_assessments(connection, found, run)
 
     def assessments(self, digest: Digest, line: str | None = None) -> list[Assessment]:
         """A task's assessments, oldest first: of one policy line, or of all."""
@@ -219,21 +219,33 @@ def _move(connection: Connection, digest: Digest, status: TaskStatus, reason: st
     return change
 
 
-def _add_assessment(connection: Connection, one: Assessment, run: str | None) -> bool:
-    latest = (
-        select(assessments)
-        .where(assessments.c.task == one.task, assessments.c.line == one.line)
-        .order_by(assessments.c.id.desc())
-        .limit(1)
-    )
-    held = connection.execute(latest).mappings().first()
-    if held is not None and held["run"] == run and _assessment(held) == one:
-        return False
-    row = {**asdict(one), "state": one.state.value, "run": run, "created_at": now()}
-    number = connection.execute(assessments.insert().values(row).returning(assessments.c.id)).scalar_one()
-    state = {"line": one.line, "task": one.task, "assessment": number, "state": one.state.value}
-    upsert(connection, task_states, [state], keys=("line", "task"))
-    return True
+def _add_assessments(connection: Connection, found: list[Assessment], run: str | None) -> int:
+    latest = _latest_assessments(connection, {one.task for one in found})
+    rows = []
+    for one in found:
+        if latest.get((one.task, one.line)) != (one, run):
+            latest[one.task, one.line] = (one, run)
+            rows.append({**vars(one), "state": one.state.value, "run": run, "created_at": now()})
+    if rows:
+        added = insert(assessments).returning(assessments.c.id, sort_by_parameter_order=True)
+        numbers = connection.execute(added, rows).scalars().all()
+        states = [
+            {"line": row["line"], "task": row["task"], "assessment": number, "state": row["state"]}
+            for row, number in zip(rows, numbers, strict=True)
+        ]
+        upsert(connection, task_states, states, keys=("line", "task"))
+    return len(rows)
+
+
+def _latest_assessments(
+    connection: Connection, digests: set[Digest]
+) -> dict[tuple[Digest, str], tuple[Assessment, str | None]]:
+    latest = {}
+    for some in chunks(sorted(digests)):
+        statement = select(assessments).join(task_states, task_states.c.assessment == assessments.c.id)
+        for row in connection.execute(statement.where(task_states.c.task.in_(some))).mappings():
+            latest[row["task"], row["line"]] = (_assessment(row), row["run"])
+    return latest
 
 
 def _assessment(row: Any) -> Assessment:

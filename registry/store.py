@@ -6,20 +6,18 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from registry.audit import AuditStore
 from registry.blobs import BLOB_DEFAULTS, FileBlobs, FileBlobsConfig
 from registry.database import DATABASE_DEFAULTS, Database, DatabaseConfig
 from registry.judgements import JudgementStore
+from registry.maintenance import MaintenanceStore
 from registry.policies import PolicyStore
 from registry.queries import QueryStore
 from registry.rollouts import TrajectoryStore
 from registry.runs import RunStore
 from registry.schema import prepare
-from registry.splits import SplitStore
-from registry.tasks import TaskStore
 
 
-class Registry(TaskStore, JudgementStore, QueryStore, SplitStore, PolicyStore, RunStore, TrajectoryStore, AuditStore):
+class Registry(JudgementStore, QueryStore, PolicyStore, RunStore, TrajectoryStore, MaintenanceStore):
     """The versioned store of tasks and of everything known about them.
 
     Safe for several threads and processes at once: writes are short transactions, one at a time.

@@ -16,7 +16,6 @@ Polars and `datasets`. The file's metadata holds `envfactory.trajectories` = the
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
 from io import BytesIO
 from typing import Any
 
@@ -148,7 +147,7 @@ def _record(trajectory: Trajectory, purpose: str, run: str | None) -> dict[str, 
         "logprobs": list(tokens.logprobs),
         "versions": list(tokens.versions),
         "turns": [_turn_record(turn) for turn in trajectory.turns],
-        "components": trajectory.components and asdict(trajectory.components),
+        "components": trajectory.components and vars(trajectory.components),
         "verdict": outcome.verdict and _verdict_record(outcome.verdict),
         "held_out": outcome.held_out and _verdict_record(outcome.held_out),
         "fault": outcome.fault,
@@ -170,7 +169,7 @@ def _turn_record(turn: Turn) -> dict[str, Any]:
         "start": turn.start,
         "end": turn.end,
         "action": action and {"tool": action.tool, "arguments": _pairs(action.arguments)},
-        "observation": observation and {**asdict(observation), "role": observation.role.value},
+        "observation": observation and {**vars(observation), "role": observation.role.value},
         "finish": turn.finish,
         "decode_s": turn.decode_s,
         "environment_s": turn.environment_s,
@@ -180,7 +179,7 @@ def _turn_record(turn: Turn) -> dict[str, Any]:
 
 def _verdict_record(verdict: Verdict) -> dict[str, Any]:
     checks = [{"name": check.name, "state": check.state.value, "detail": check.detail} for check in verdict.checks]
-    return {**asdict(verdict), "checks": checks}
+    return {**vars(verdict), "checks": checks}
 
 
 def _trajectory(row: Mapping[str, Any]) -> Trajectory:

@@ -131,5 +131,4 @@ def _postgresql_truncations() -> None:
 
 
 def _postgresql_function(name: str, body: str) -> None:
-    # op.execute reads a string as SQL with bound parameters; colons and percent signs here are neither.
-    op.get_bind().exec_driver_sql(f"CREATE FUNCTION {name}() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN {body} END $$")
+    op.execute(f"CREATE FUNCTION {name}() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN {body} END $$")
