@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from factory.agent.clients.requests import check_ids, check_requests, completion, prefixes, regroup
 from factory.agent.contract import Completion, Request
@@ -24,7 +24,10 @@ from factory.core.errors import PolicyError
 from factory.core.policy import PolicyVersion
 
 if TYPE_CHECKING:
-    from vllm import LLM, SamplingParams
+    from vllm import LLM, RequestOutput, SamplingParams
+
+CPU_BLOCK = 32
+"""Tokens of one block of the CPU's prefix cache: the least it offers. The default, 128, exceeds a tiny policy's prompts."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,15 +86,13 @@ class LocalClient:
         pairs = prefixes(sequences)
         parameters = [_sampling(temperature, 0, max_tokens=1, logprob_token_ids=[following]) for _, following in pairs]
         outputs = self._generate([prefix for prefix, _ in pairs], parameters)
-        values = [
-            output.outputs[0].logprobs[0][following].logprob for output, (_, following) in zip(outputs, pairs, strict=True)
-        ]
+        values = [_rows(output)[0][following].logprob for output, (_, following) in zip(outputs, pairs, strict=True)]
         return regroup(values, sequences)
 
-    def _generate(self, prompts: Sequence[tuple[int, ...]], parameters: list[SamplingParams]) -> list:
+    def _generate(self, prompts: Sequence[tuple[int, ...]], parameters: list[SamplingParams]) -> list[RequestOutput]:
         if not prompts:
             return []
-        inputs = [{"prompt_token_ids": list(prompt)} for prompt in prompts]
+        inputs: list[Any] = [{"prompt_token_ids": list(prompt)} for prompt in prompts]
         try:
             return self.engine.generate(inputs, parameters, use_tqdm=False)
         except Exception as error:  # the boundary to the engine: whatever it raises, sampling failed
@@ -102,17 +103,23 @@ class LocalClient:
         self.engine.llm_engine.engine_core.shutdown()
 
 
-def _sampling(temperature: float, seed: int, **more: object) -> SamplingParams:
+def _sampling(temperature: float, seed: int, **more: Any) -> SamplingParams:
     from vllm import SamplingParams
 
     return SamplingParams(temperature=temperature, seed=seed, detokenize=False, **more)
 
 
-def _completion(output, stop: frozenset[int]) -> Completion:
-    best = output.outputs[0]
-    ids = list(best.token_ids)
-    values = [row[id].logprob for row, id in zip(best.logprobs, ids, strict=True)]
+def _completion(output: RequestOutput, stop: frozenset[int]) -> Completion:
+    ids = list(output.outputs[0].token_ids)
+    values = [row[id].logprob for row, id in zip(_rows(output), ids, strict=True)]
     return completion(ids, values, stop, output.num_cached_tokens or 0)
+
+
+def _rows(output: RequestOutput) -> Any:
+    """For each sampled token a mapping of ids to their log-probabilities; asked for in every request."""
+    rows = output.outputs[0].logprobs
+    assert rows is not None
+    return rows
 
 
 def _load(policy_dir: Path, config: LocalConfig) -> LLM:
@@ -127,12 +134,14 @@ def _load(policy_dir: Path, config: LocalConfig) -> LLM:
         from vllm import LLM
         from vllm.platforms import current_platform
 
+        cpu = current_platform.is_cpu()
+        blocks: dict[str, Any] = {"block_size": CPU_BLOCK} if cpu else {}
         try:
             return LLM(
                 str(policy_dir),
                 dtype=config.dtype,
                 skip_tokenizer_init=True,
-                enforce_eager=current_platform.is_cpu(),
+                enforce_eager=cpu,
                 logprobs_mode="processed_logprobs",
                 kv_cache_memory_bytes=round(config.kv_cache_gib * 2**30),
                 max_model_len=config.max_context,
@@ -143,6 +152,7 @@ def _load(policy_dir: Path, config: LocalConfig) -> LLM:
                 max_num_batched_tokens=max(config.batched_tokens, config.max_context),
                 disable_log_stats=True,
                 use_tqdm_on_load=False,
+                **blocks,
             )
         except Exception as error:  # the boundary to the engine: whatever it raises, there is no policy
             raise PolicyError(f"{policy_dir} does not load: {error!r}") from error

@@ -10,7 +10,7 @@ from factory.core.errors import PolicyError
 
 
 def check_ids(sequences: Iterable[Sequence[int]], vocabulary: int) -> None:
-    """Raise PolicyError unless every sequence is non-empty and every id is in `range(vocabulary)`: an engine may die of others."""
+    """Raise PolicyError unless every sequence has ids and all are in `range(vocabulary)`: an engine may die of others."""
     for ids in sequences:
         if not ids:
             raise PolicyError("an empty sequence can not be sampled from")
@@ -25,7 +25,7 @@ def check_requests(requests: Sequence[Request], vocabulary: int, max_context: in
     for request in requests:
         if request.max_tokens < 1 or len(request.prompt) + request.max_tokens > max_context:
             raise PolicyError(
-                f"a prompt of {len(request.prompt)} tokens and {request.max_tokens} new ones do not fit a context of {max_context}"
+                f"{len(request.prompt)} prompt tokens and {request.max_tokens} new ones do not fit a context of {max_context}"
             )
 
 
