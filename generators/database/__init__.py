@@ -2,6 +2,7 @@
 
 from generators.composition import SkillDemonstrator
 from generators.database.config import DatabaseConfig
+from generators.database.generator import DatabaseGenerator
 
 
 class DatabaseDemonstrator(SkillDemonstrator):
@@ -11,4 +12,4 @@ class DatabaseDemonstrator(SkillDemonstrator):
         super().__init__(config or DatabaseConfig(), withheld=withheld)
 
 
-__all__ = ["DatabaseConfig", "DatabaseDemonstrator"]
+__all__ = ["DatabaseConfig", "DatabaseDemonstrator", "DatabaseGenerator"]

@@ -26,17 +26,16 @@ def whole(own: Database, others: Sequence[Database]) -> dict[str, Json]:
 
 
 def files(others: Sequence[Database]) -> dict[str, bytes]:
-    """The other databases as the bundle holds them; none where no view is judged on them."""
-    return {_file(index): other.data for index, other in enumerate(others) if _views(other.states[-1])}
-
-
-def _file(index: int) -> str:
-    return f"others/{index}.db"
+    """The other databases as further files of the bundle; none where no view is judged on them."""
+    return {f"others/{index}.db": other.data for index, other in enumerate(others) if _views(other.states[-1])}
 
 
 def _others(others: Sequence[Database]) -> list[Json]:
     return [
-        {"file": _file(index), "rows": {name: _rows(view.rows) for name, view in _views(other.states[-1]).items()}}
+        {
+            "file": f"files/others/{index}.db",
+            "rows": {name: _rows(view.rows) for name, view in _views(other.states[-1]).items()},
+        }
         for index, other in enumerate(others)
         if _views(other.states[-1])
     ]

@@ -2,6 +2,7 @@
 
 from generators.composition import SkillDemonstrator
 from generators.terminal.config import TerminalConfig
+from generators.terminal.generator import TerminalGenerator
 
 
 class TerminalDemonstrator(SkillDemonstrator):
@@ -11,4 +12,4 @@ class TerminalDemonstrator(SkillDemonstrator):
         super().__init__(config or TerminalConfig(), withheld=withheld)
 
 
-__all__ = ["TerminalConfig", "TerminalDemonstrator"]
+__all__ = ["TerminalConfig", "TerminalDemonstrator", "TerminalGenerator"]

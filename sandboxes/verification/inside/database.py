@@ -217,7 +217,9 @@ def _confine(writer: int) -> None:
     os.closerange(3, writer)
     os.closerange(writer + 1, 1024)
     used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-    resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY_BYTES,) * 2)
+    ceiling = resource.getrlimit(resource.RLIMIT_AS)[1]
+    limit = used + MEMORY_BYTES if ceiling == resource.RLIM_INFINITY else min(used + MEMORY_BYTES, ceiling)
+    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
     resource.setrlimit(resource.RLIMIT_CPU, (CPU_S, CPU_S + 1))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 

@@ -1,0 +1,19 @@
+"""Loads a checker the way a bundle does: from its file, without its package."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+INSIDE = Path(__file__).parents[3] / "sandboxes" / "verification" / "inside"
+
+
+def load(name: str) -> Callable[[dict[str, Any], str, str, str], list[dict[str, str]]]:
+    spec = importlib.util.spec_from_file_location(f"checker_{name}", INSIDE / f"{name}.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    check: Callable[[dict[str, Any], str, str, str], list[dict[str, str]]] = module.check
+    return check
