@@ -113,6 +113,7 @@ def _write(
                 shutil.copyfile(source, scratch / name)
         (scratch / "policy.json").write_text(json.dumps(vars(record), indent=2, sort_keys=True) + "\n")
         scratch.chmod(0o755)
+        (scratch / "model.safetensors").chmod(0o644)
         scratch.replace(folder)
     except OSError:
         if not (folder / "policy.json").exists():
@@ -152,12 +153,12 @@ def load_model(path: Path, dtype: torch.dtype = torch.float32) -> PreTrainedMode
 def _no_progress_bar() -> Iterator[None]:
     """Loading a folder is no event for a terminal: transformers draws a bar for it otherwise."""
     shown = transformers.utils.logging.is_progress_bar_enabled()
-    transformers.utils.logging.disable_progress_bar()
+    transformers.utils.logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     try:
         yield
     finally:
         if shown:
-            transformers.utils.logging.enable_progress_bar()
+            transformers.utils.logging.enable_progress_bar()  # type: ignore[no-untyped-call]
 
 
 def latest_version(root: Path, line: str) -> tuple[PolicyVersion, Path] | None:
