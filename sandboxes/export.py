@@ -1,4 +1,3 @@
-# ruff: noqa: PTH (works on descriptors, or must import little)
 """Folders as trees: read what an episode left behind, as data, without trusting any of it.
 
 A folder is entered and a file opened only by its name below an open descriptor, never through a

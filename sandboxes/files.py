@@ -1,4 +1,4 @@
-"""Reading and writing single files as the agent itself: small processes inside the sandbox, so that its rights and links hold."""
+"""Reading and writing single files as the agent: small processes inside the sandbox, so that its rights and links hold."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def write_argv(path: str) -> list[str]:
 
 
 def read_result(result: ProcessResult, path: str) -> bytes:
-    """What was read. Raises FileNotFoundError, IsADirectoryError, PermissionError, or SandboxError when reading itself failed."""
+    """What was read. Raises FileNotFoundError, IsADirectoryError, PermissionError, or SandboxError for other failures."""
     _raise(result, path)
     return result.stdout
 

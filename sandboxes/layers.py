@@ -14,7 +14,7 @@ from pathlib import Path
 from factory.core.blobs import BlobStore
 from factory.core.digest import Digest
 from factory.core.errors import NotFound, SandboxError
-from factory.core.files import Entry, EntryKind, FileTree
+from factory.core.files import EntryKind, FileTree
 from sandboxes.export import canonical, scan
 from sandboxes.owners import claim_name, reclaim
 

@@ -37,9 +37,8 @@ def limit_script(limits: Limits, umask: int, *, bash: bool) -> str:
 def opening_script(spec: EnvironmentSpec) -> bytes:
     """The session's first line. A command interrupted at its limit leaves its loops and lists by the trap."""
     limits = limit_script(spec.limits, spec.umask, bash=True)
-    return (
-        f"{limits} && shopt -s expand_aliases && trap 'break 1000 2>/dev/null' USR1 && printf '{READY.decode()}\\0' >&3 || exit 125\n"
-    ).encode()
+    trap = "trap 'break 1000 2>/dev/null' USR1"
+    return f"{limits} && shopt -s expand_aliases && {trap} && printf '{READY.decode()}\\0' >&3 || exit 125\n".encode()
 
 
 def process_argv(argv: list[str], spec: EnvironmentSpec) -> list[str]:

@@ -72,7 +72,7 @@ class HelperClient:
     @property
     def running(self) -> bool:
         """Whether the helper process lives."""
-        return self._process.poll() is None
+        return self._process.poll() is None and self._control.fileno() >= 0
 
     def call(self, op: str, descriptors: tuple[int, ...] = (), **fields: Any) -> tuple[dict[str, Any], list[int]]:
         """Send one request with `descriptors`; return the reply and the descriptors that came with it.
@@ -88,6 +88,7 @@ class HelperClient:
                     self._control.send(data)
                 return self._receive()
             except OSError as error:
+                self._control.close()  # an answer that comes late must not be taken for the next one
                 raise SandboxLost(f"the namespace helper is gone: {error}") from error
 
     def _receive(self) -> tuple[dict[str, Any], list[int]]:

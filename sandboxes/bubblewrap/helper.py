@@ -1,4 +1,3 @@
-# ruff: noqa: PTH (works on descriptors, or must import little)
 """The namespace helper: one small process per back end, in which every sandbox's mounts and processes are made.
 
 It enters a user and mount namespace of its own, where it may mount without root, builds a root that

@@ -11,7 +11,7 @@ import sysconfig
 from dataclasses import dataclass
 from pathlib import Path
 
-from factory.core.digest import digest_of
+from factory.core.digest import Json, digest_of
 from factory.core.errors import ImageError
 from sandboxes.contract import ResolvedImage
 
@@ -88,7 +88,7 @@ def resolve(name: str) -> BubblewrapImage:
     versions = {"python": full, "bash": _first_line([str(programs["bash"]), "--version"])}
     contents = {tool: _hash(path) for tool, path in programs.items()} | {"python": _hash(python)}
     contents |= {library.name: _hash(library) for library in _libraries(home, version)}
-    layout = {"name": name, "versions": versions, "contents": contents, "etc": dict(ETC), "prefix": str(_inside(home))}
+    layout: Json = {"name": name, "versions": versions, "contents": contents, "etc": dict(ETC), "prefix": str(_inside(home))}
     return BubblewrapImage(
         resolved=ResolvedImage(name=name, digest=digest_of(layout), versions=versions),
         arguments=_arguments(home, version),

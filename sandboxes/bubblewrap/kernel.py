@@ -1,4 +1,3 @@
-# ruff: noqa: PTH (works on descriptors, or must import little)
 """The few system calls that Python 3.11 has no name for. Imported by the namespace helper: standard library only."""
 
 from __future__ import annotations

@@ -1,4 +1,3 @@
-# ruff: noqa: PTH (works on descriptors, or must import little)
 """Process trees from `/proc`. Imported by the namespace helper: standard library only."""
 
 from __future__ import annotations

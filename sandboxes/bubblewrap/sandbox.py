@@ -36,7 +36,8 @@ _NAMESPACES = (
     f"--uid {USER} --gid {USER} --hostname sandbox --cap-drop ALL --die-with-parent --new-session"
 ).split()
 _WRITABLE = (
-    f"--bind /box/workspace {WORKSPACE} --bind /box/tmp /tmp --bind /box/home {HOME} --proc /proc --dev /dev --bind /box/shm /dev/shm"
+    f"--bind /box/workspace {WORKSPACE} --bind /box/tmp /tmp --bind /box/home {HOME} "
+    "--proc /proc --dev /dev --bind /box/shm /dev/shm"
 ).split()
 _SEALED = f"--remount-ro /dev --remount-ro / --chdir {WORKSPACE} --".split()
 
@@ -92,7 +93,8 @@ class BubblewrapSandbox:
 
     def _spawn(self, argv: list[str], descriptors: tuple[int, ...]) -> int:
         reply, _ = self._helper.call("spawn", descriptors, box=self._box, args=[*self._arguments, *argv], env=self._environment)
-        return reply["job"]
+        job: int = reply["job"]
+        return job
 
     def _interrupt(self, job: int, since: int) -> None:
         self._helper.call("interrupt", job=job, since=since)
@@ -187,7 +189,7 @@ class _Pipes:
         self.stdout, child_out = os.pipe2(os.O_CLOEXEC)
         self.stderr, child_err = os.pipe2(os.O_CLOEXEC)
         self.status, child_status = os.pipe2(os.O_CLOEXEC)
-        self.theirs = (child_in, child_out, child_err, child_status, child_status)
+        self.theirs: tuple[int, ...] = (child_in, child_out, child_err, child_status, child_status)
         for descriptor in (self.stdin, self.stdout, self.stderr, self.status):
             os.set_blocking(descriptor, False)
         return self

@@ -152,7 +152,7 @@ class Session:
                 amount -= len(data)
 
     def _waiting(self) -> int:
-        """Bytes of output in the pipe now: all that the command wrote is among them, a background job's flood is not awaited."""
+        """Bytes of output in the pipe now: all that the command wrote is among them; a background job's flood is not."""
         count = array.array("i", [0])
         fcntl.ioctl(self._output, termios.FIONREAD, count)
         return count[0]
@@ -183,10 +183,10 @@ class Session:
         self._release()
         if not told:
             raise SandboxLost("the namespace helper ended")
-        end = json.loads(told)
+        code: int = json.loads(told)["exit"]
         if not self._ready:
             raise SandboxLost(f"the shell did not start: {kept.kept.decode(errors='replace').strip()[-500:]}")
-        return end["exit"] if end["exit"] >= 0 else 128 - end["exit"]
+        return code if code >= 0 else 128 - code
 
     def close(self) -> None:
         """Kill the shell and close the pipes. Idempotent."""
