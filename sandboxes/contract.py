@@ -12,6 +12,8 @@ from factory.core.task import EnvironmentSpec, Mount
 
 WORKSPACE = "/workspace"
 """The working directory, and the only place whose content an episode hands on."""
+DEPENDENCIES = "/opt/deps"
+"""Where a tree of Python packages is mounted; it is on `PYTHONPATH` when the environment has such a mount."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,7 +6,7 @@ import posixpath
 
 from factory.core.errors import SandboxError
 from factory.core.task import EnvironmentSpec, Mount
-from sandboxes.contract import WORKSPACE
+from sandboxes.contract import DEPENDENCIES, WORKSPACE
 
 HOME = "/home/agent"
 """Home folder of the user inside, writable and empty."""
@@ -33,8 +33,10 @@ def check_spec(spec: EnvironmentSpec, mounts: tuple[Mount, ...]) -> tuple[Mount,
 
 def shell_environment(spec: EnvironmentSpec, runtime: dict[str, str]) -> dict[str, str]:
     """All variables of a sandbox: nothing of the host's."""
+    packages = {"PYTHONPATH": DEPENDENCIES} if any(mount.path == DEPENDENCIES for mount in spec.mounts) else {}
     return {
         **runtime,
+        **packages,
         "HOME": HOME,
         "USER": "agent",
         "LOGNAME": "agent",
