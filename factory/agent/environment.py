@@ -19,9 +19,12 @@ from factory.core.action import Action, Observation, ObservationRole
 from factory.core.blobs import BlobStore
 from factory.core.digest import Digest
 from factory.core.errors import FactoryError, InvalidTask, PolicyError, SandboxError, VerifierError, VerifierTimeLimit
+from factory.core.files import FileTree
 from factory.core.outcome import Outcome, OutcomeKind, Termination, Verdict
 from factory.core.task import EnvironmentSpec, Task, VerifierSpec
 from sandboxes.contract import Backend, Sandbox
+from sandboxes.export import canonical
+from sandboxes.verification.grade import grade
 
 logger = logging.getLogger(__name__)
 
@@ -60,10 +63,10 @@ class Step:
 class Environment:
     """One episode's world. Not safe for several threads at once."""
 
-    def __init__(self, task: Task, backend: Backend, blobs: BlobStore, *, grade: Grade | None = None) -> None:
+    def __init__(self, task: Task, backend: Backend, blobs: BlobStore, *, grade: Grade = grade) -> None:
         """`grade` runs the verifiers; by default they run in fresh sandboxes of `backend`."""
         self.task, self.backend, self.blobs = task, backend, blobs
-        self._grade = grade or default_grade()
+        self._grade = grade
         self._sandbox: Sandbox | None = None
         self._image: Digest = ""
         self.seed = 0
@@ -121,7 +124,7 @@ class Environment:
             started = time.perf_counter()
             self._sandbox = self.backend.open(self.task.environment, self.blobs)
             self._image = self._sandbox.image.digest
-            _check_start(self.backend, self._sandbox, self.task.environment.files)
+            _check_start(self.backend, self._sandbox, self.blobs, self.task.environment.files)
             self.reset_s = time.perf_counter() - started
         return self._sandbox
 
@@ -199,22 +202,15 @@ _REASONS: tuple[tuple[type[Exception], Termination], ...] = (
 _checked: weakref.WeakKeyDictionary[Backend, set[Digest]] = weakref.WeakKeyDictionary()
 
 
-def _check_start(backend: Backend, sandbox: Sandbox, files: Digest) -> None:
+def _check_start(backend: Backend, sandbox: Sandbox, blobs: BlobStore, files: Digest) -> None:
     """Raise SandboxError unless the new sandbox holds exactly the tree `files`; checked once per back end and tree."""
     known = _checked.setdefault(backend, set())
     if files in known:
         return
     found = sandbox.snapshot()
-    if found != files:
+    if found not in (files, canonical(FileTree.load(blobs, files)).digest):
         raise SandboxError(f"reset gave tree {found}, not {files}")
     known.add(files)
-
-
-def default_grade() -> Grade:
-    """The verifier harness of the sandboxes."""
-    from sandboxes.verification.grade import grade
-
-    return grade
 
 
 def replay(
@@ -224,7 +220,7 @@ def replay(
     blobs: BlobStore,
     *,
     held_out: bool = True,
-    grade: Grade | None = None,
+    grade: Grade = grade,
 ) -> Outcome:
     """The outcome of taking `actions` in a fresh environment: the reference solution, or none for the no-op.
 

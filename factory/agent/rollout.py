@@ -14,7 +14,7 @@ from time import perf_counter
 from typing import Literal
 
 from factory.agent.contract import ActionFormat, Sampling, TokenClient
-from factory.agent.environment import Environment, Grade, Step, default_grade
+from factory.agent.environment import Environment, Grade, Step
 from factory.agent.episode import Episode, RolloutRequest
 from factory.agent.grading import SharedGrade
 from factory.core.blobs import BlobStore
@@ -24,6 +24,7 @@ from factory.core.outcome import OutcomeKind, Termination
 from factory.core.task import Task
 from factory.core.trajectory import Tokens, Trajectory
 from sandboxes.contract import Backend
+from sandboxes.verification.grade import grade
 
 __all__ = ["RolloutConfig", "RolloutRequest", "rollout"]
 
@@ -57,13 +58,12 @@ def rollout(
     backend: Backend,
     blobs: BlobStore,
     config: RolloutConfig,
-    grade: Grade | None = None,
+    grade: Grade = grade,
 ) -> list[Trajectory]:
     """Run every request to its end; trajectories in the order of `requests`, the masked ones among them.
 
     Raises PolicyError when the client failed as a whole; then every sandbox is closed and nothing is returned.
     """
-    grade = grade or default_grade()
     trajectories: list[Trajectory] = []
     for begin in range(0, len(requests), config.episodes):
         wave = _Wave(client, format, backend, blobs, config, grade)

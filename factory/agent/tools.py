@@ -102,8 +102,8 @@ def _edit_check(arguments: Mapping[str, str]) -> str:
     return "" if arguments["path"] else "path is empty"
 
 
-def _refused(text: str) -> Observation:
-    return Observation(text=text, exit_code=1)
+def _refused(text: str, code: int = 1) -> Observation:
+    return Observation(text=text, exit_code=code)
 
 
 SQL_PROGRAM = r"""
@@ -173,6 +173,8 @@ def _sql(sandbox: Sandbox, arguments: Mapping[str, str], limits: Limits) -> Obse
     )
     if result.timed_out:
         return Observation(text=_stopped("", limits), timed_out=True)
+    if result.exit_code is not None and result.exit_code > 128:
+        return _refused("the query was killed: it used too much memory", result.exit_code)
     header, separator, body = result.stdout.partition(b"\n")
     if not separator:
         raise SandboxError(f"the sql tool ended with {result.exit_code}: {result.stderr_tail[-500:]!r}")

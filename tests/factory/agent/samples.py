@@ -29,7 +29,7 @@ def chat_policy(folder: Path) -> Path:
     vocabulary = {piece: number for number, piece in enumerate(alphabet)}
     merges: list[tuple[str, str]] = []
     for merged in MERGES:
-        left = max((cut for cut in range(1, len(merged)) if merged[:cut] in vocabulary and merged[cut:] in vocabulary))
+        left = max(cut for cut in range(1, len(merged)) if merged[:cut] in vocabulary and merged[cut:] in vocabulary)
         merges.append((merged[:left], merged[left:]))
         vocabulary[merged] = len(vocabulary)
     tokenizer = Tokenizer(models.BPE(vocab=vocabulary, merges=merges))
