@@ -40,14 +40,17 @@ def lines_of(node: Node) -> list[str]:
 
 
 def as_tree(state: State, blobs: BlobStore) -> FileTree:
-    """The state as a file tree; contents are stored."""
+    """The state as a file tree; contents are stored. As in an export, folders are entries only where they are empty."""
+    held = {path.rpartition("/")[0] for path in state}
     entries = {}
     for path, node in state.items():
         if node.kind is EntryKind.FILE:
             data = node.text.encode()
             entries[path] = Entry(EntryKind.FILE, blobs.put(data), len(data), node.executable)
-        else:
-            entries[path] = Entry(node.kind, target=node.target if node.kind is EntryKind.LINK else None)
+        elif node.kind is EntryKind.LINK:
+            entries[path] = Entry(EntryKind.LINK, target=node.target)
+        elif path not in held:
+            entries[path] = Entry(EntryKind.DIRECTORY)
     return FileTree(entries)
 
 
