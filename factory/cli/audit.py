@@ -1,0 +1,57 @@
+"""`factory audit`: the contamination report, and the audit trail."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from factory.cli.console import emit_json, emit_record, emit_table, say
+from factory.cli.options import ConfigOption, DataOption, JsonOption, registry_of, settings_of
+
+app = typer.Typer(help="Audit contamination and the trail of acts.", no_args_is_help=True)
+
+
+@app.command()
+def contamination(config: ConfigOption = None, data: DataOption = None, json: JsonOption = False) -> None:
+    """Compare every task with the reference sets, with planted items to prove that matches are found.
+
+    Exit code 1 when a task matches, or when the screen did not find enough of what was planted: then its
+    silence certifies nothing.
+    """
+    from factory.flows.auditing import audit_contamination
+
+    settings = settings_of(config, data)
+    with registry_of(settings) as registry:
+        record = audit_contamination(settings, registry)
+    (emit_json if json else emit_record)(record)
+    if not record["certified"]:
+        raise typer.Exit(1)
+
+
+@app.command()
+def show(
+    subject: Annotated[str | None, typer.Option(help="Digest or name that was acted on.")] = None,
+    limit: Annotated[int, typer.Option(min=1, help="Most entries, newest first.")] = 50,
+    config: ConfigOption = None,
+    data: DataOption = None,
+    json: JsonOption = False,
+) -> None:
+    """The hash-chained trail of acts on the registry; exit code 1 when the chain is broken."""
+    from factory.core.errors import RegistryError
+
+    with registry_of(settings_of(config, data)) as registry:
+        rows = [asdict(entry) for entry in registry.audit_log(subject=subject, limit=limit)]
+        try:
+            verdict = f"chain whole: {registry.verify_audit()} entries"
+            broken = False
+        except RegistryError as error:
+            verdict, broken = str(error), True
+    if json:
+        emit_json({"entries": rows, "chain": verdict, "broken": broken})
+    else:
+        emit_table(rows, ("seq", "created_at", "action", "subject"))
+        say(verdict)
+    if broken:
+        raise typer.Exit(1)

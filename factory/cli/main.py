@@ -1,0 +1,72 @@
+"""The entry point: the table of commands, and the one boundary where errors become exit codes.
+
+Exit codes: 0 done, 1 the work failed, 2 the user's input is not right, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+
+import typer
+from typer._click.exceptions import ClickException, NoArgsIsHelpError
+
+from factory.core.errors import FactoryError, UserError
+
+app = typer.Typer(
+    name="factory",
+    help="Make, check, register and train on environments for language-model agents.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+
+
+def _commands() -> None:
+    from factory.cli import audit, doctor, report, run, splits, tasks, trajectories
+
+    for module in (run, doctor, report):
+        module.add_to(app)
+    app.add_typer(tasks.app, name="tasks")
+    app.add_typer(trajectories.app, name="trajectories")
+    app.add_typer(splits.aliases, name="alias")
+    app.add_typer(splits.app, name="split")
+    app.add_typer(audit.app, name="audit")
+
+
+_commands()
+
+
+def main() -> None:
+    """Run the command line; the only place where an error turns into a message and an exit code."""
+    logging.basicConfig(level=os.environ.get("FACTORY_LOG", "WARNING").upper(), format="%(levelname)s %(name)s: %(message)s")
+    try:
+        sys.exit(app(standalone_mode=False) or 0)
+    except NoArgsIsHelpError as error:
+        _say(error.format_message())
+        sys.exit(0)
+    except ClickException as error:
+        _say(f"factory: {' '.join(error.format_message().split())}")
+        sys.exit(2)
+    except UserError as error:
+        _say(f"factory: {error}")
+        sys.exit(2)
+    except FactoryError as error:
+        _say(f"factory: {type(error).__name__}: {error}")
+        sys.exit(1)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+    except (KeyboardInterrupt, typer.Abort):
+        _say("factory: interrupted; start it again to go on where it stopped")
+        sys.exit(130)
+
+
+def _say(line: str) -> None:
+    typer.echo(line, err=True)
+
+
+if __name__ == "__main__":
+    main()

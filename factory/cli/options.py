@@ -1,0 +1,52 @@
+"""Options that commands share, and how the settings and the registry are opened from them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from factory.settings import Settings
+    from registry.store import Registry
+
+ConfigOption = Annotated[Path | None, typer.Option("--config", help="Settings file; default: factory.toml where there is one.")]
+DataOption = Annotated[Path | None, typer.Option("--data", help="Folder of everything that is stored.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON alone on stdout.")]
+LineOption = Annotated[
+    str | None, typer.Option("--line", help="Policy line whose assessments count; default: the settings' line.")
+]
+
+
+def settings_of(config: Path | None, data: Path | None, **flags: Any) -> Settings:
+    """The settings with the flags that were given."""
+    from factory.settings import load_settings
+
+    return load_settings(config, **({"data": data} if data is not None else {}), **flags)
+
+
+@contextmanager
+def registry_of(settings: Settings) -> Iterator[Registry]:
+    """The registry that exists already. Raises UserError when nothing was made there yet."""
+    from factory.core.errors import UserError
+    from registry.store import Registry
+
+    if not settings.registry and not (settings.data / "registry.db").is_file():
+        raise UserError("--data", str(settings.data), "a data folder with a registry: `factory nightly` makes one")
+    with Registry.open(settings.database_url, settings.data / "blobs") as registry:
+        yield registry
+
+
+def choice(kind: type[Any], value: str | None, option: str) -> Any:
+    """A member of an enumeration by its value; None stays None. Raises UserError that lists the values."""
+    from factory.core.errors import UserError
+
+    if value is None:
+        return None
+    try:
+        return kind(value)
+    except ValueError:
+        raise UserError(option, value, " or ".join(member.value for member in kind)) from None

@@ -1,0 +1,139 @@
+"""Commands that do long work: nightly, serve, generate, assess, warmstart, train, evaluate."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+import typer
+
+from factory.cli.console import emit_json, emit_record, say
+from factory.cli.options import ConfigOption, DataOption, JsonOption, settings_of
+from factory.cli.progress import shown
+
+NameOption = Annotated[str, typer.Option("--name", help="Name of the run; the same name again resumes it.")]
+PolicyOption = Annotated[str | None, typer.Option("--policy", help="Policy version; default: the line's latest.")]
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add these commands to the top level."""
+    for command in (nightly, serve, generate, assess, warmstart, train, evaluate):
+        app.command()(command)
+
+
+def nightly(
+    day: Annotated[str | None, typer.Option("--date", help="Date of the run, YYYY-MM-DD; default: today (UTC).")] = None,
+    config: ConfigOption = None,
+    data: DataOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Run the whole nightly flow now; the same date again resumes it."""
+    settings = settings_of(config, data)
+    _check_date(day)
+    from factory.flows.prefect_home import settle
+
+    settle((settings.data / "prefect").resolve())
+    from factory.flows.nightly import nightly as flow
+
+    with shown() as progress:
+        summary = flow(settings=settings, day=day, progress=progress)
+    (emit_json if json else emit_record)(summary)
+
+
+def serve(config: ConfigOption = None, data: DataOption = None) -> None:
+    """Serve the nightly flow on its schedule until interrupted."""
+    settings = settings_of(config, data)
+    from factory.flows.prefect_home import settle
+
+    settle((settings.data / "prefect").resolve())
+    from factory.flows.serve import serve as serve_flow
+
+    say(f"serving nightly at {settings.nightly.cron} ({settings.nightly.timezone}); stop with Ctrl-C")
+    serve_flow(settings, config)
+
+
+def generate(
+    kind: Annotated[str, typer.Argument(help="repository, terminal or database.")],
+    count: Annotated[int, typer.Option(min=1, help="How many of the series.")] = 10,
+    start: Annotated[int, typer.Option(min=0, help="Number of the first.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the series.")] = 0,
+    config: ConfigOption = None,
+    data: DataOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Make and register candidates of one kind, with validity and loophole evidence."""
+    from factory.cli.options import choice
+    from factory.core.task import TaskKind
+    from factory.flows.commands import generate as work
+
+    chosen = choice(TaskKind, kind, "KIND")
+    settings = settings_of(config, data)
+    with shown() as progress:
+        _emit(work(settings, chosen, seed=seed, start=start, count=count, progress=progress), json)
+
+
+def assess(
+    policy: PolicyOption = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Most tasks.")] = None,
+    config: ConfigOption = None,
+    data: DataOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Place tasks for the policy line: k of n rollouts of each that has no assessment of this version."""
+    from factory.flows.commands import assess as work
+
+    settings = settings_of(config, data)
+    with shown() as progress:
+        _emit(work(settings, policy, limit=limit, progress=progress), json)
+
+
+def warmstart(config: ConfigOption = None, data: DataOption = None, json: JsonOption = False) -> None:
+    """Give the policy line its first version, warm started on demonstrations."""
+    from factory.flows.commands import warmstart as work
+
+    _emit(work(settings_of(config, data)), json)
+
+
+def train(
+    name: NameOption = "first",
+    policy: PolicyOption = None,
+    config: ConfigOption = None,
+    data: DataOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Train on the frontier, with the sealed holdout evaluated before and after."""
+    from factory.flows.commands import train as work
+
+    settings = settings_of(config, data)
+    with shown() as progress:
+        summary = work(settings, name=name, policy=policy, progress=progress)
+    _emit(summary, json)
+
+
+def evaluate(
+    name: NameOption = "",
+    policy: PolicyOption = None,
+    config: ConfigOption = None,
+    data: DataOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Evaluate a policy version on the sealed holdout."""
+    from factory.flows.commands import evaluate as work
+
+    chosen = name or datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S")
+    _emit(work(settings_of(config, data), name=chosen, policy=policy), json)
+
+
+def _emit(record: dict[str, Any], json: bool) -> None:
+    (emit_json if json else emit_record)(record)
+
+
+def _check_date(day: str | None) -> None:
+    from datetime import date
+
+    from factory.core.errors import UserError
+
+    try:
+        date.fromisoformat(day or "2000-01-01")
+    except ValueError:
+        raise UserError("--date", day, "a date as YYYY-MM-DD") from None

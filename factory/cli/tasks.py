@@ -1,0 +1,179 @@
+"""`factory tasks`: list, show, why, diff, lineage, replay, withdraw, verify, gc."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated, Any
+
+import typer
+
+from factory.cli.console import emit_json, emit_record, emit_table, say
+from factory.cli.options import ConfigOption, DataOption, JsonOption, LineOption, choice, registry_of, settings_of
+
+app = typer.Typer(help="Query the registry's tasks.", no_args_is_help=True)
+Reference = Annotated[str, typer.Argument(metavar="TASK", help="Digest, at least 8 digits of one, name or alias.")]
+
+
+@app.command("list")
+def list_tasks(
+    status: Annotated[str | None, typer.Option(help="candidate, accepted, rejected, quarantined or withdrawn.")] = None,
+    kind: Annotated[str | None, typer.Option(help="repository, terminal or database.")] = None,
+    state: Annotated[str | None, typer.Option(help="unassessed, 'too hard', frontier or mastered.")] = None,
+    part: Annotated[str | None, typer.Option(help="Part of the split: train, holdout-compositions, holdout-families.")] = None,
+    split: Annotated[str | None, typer.Option(help="Which split; default: the newest.")] = None,
+    family: Annotated[str | None, typer.Option(help="Skill or operator.")] = None,
+    source: Annotated[str | None, typer.Option(help="Repository, or exact source.")] = None,
+    line: LineOption = None,
+    limit: Annotated[int | None, typer.Option(min=0, help="Most tasks to list.")] = None,
+    config: ConfigOption = None,
+    data: DataOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Tasks with status, state for a policy line, and part of the split."""
+    from factory.core.assessment import TaskState, TaskStatus
+    from factory.core.task import TaskKind
+
+    settings = settings_of(config, data)
+    with registry_of(settings) as registry:
+        rows = registry.query(
+            status=choice(TaskStatus, status, "--status"),
+            kind=choice(TaskKind, kind, "--kind"),
+            state=choice(TaskState, state, "--state"),
+            line=line or settings.policy.line,
+            split=split,
+            part=part,
+            family=family,
+            source=source,
+            limit=limit,
+        )
+    found = [row.as_json() for row in rows]
+    if json:
+        emit_json(found)
+        return
+    for row in found:
+        row["digest"] = row["digest"][:12]
+        row["k/n"] = f"{row['k']}/{row['n']}" if row["n"] is not None else None
+    emit_table(found, ("digest", "kind", "name", "status", "state", "k/n", "part"))
+    say(f"{len(found)} tasks")
+
+
+@app.command()
+def show(task: Reference, config: ConfigOption = None, data: DataOption = None, json: JsonOption = False) -> None:
+    """One task: instruction, environment, verifiers, reference solution, origin."""
+    settings = settings_of(config, data)
+    with registry_of(settings) as registry:
+        from factory.core.blobs import get_json
+
+        found = registry.task(task)
+        candidate = registry.candidate(task)
+        record: dict[str, Any] = {
+            "digest": found.digest,
+            "name": candidate.name,
+            **found.manifest(),
+            "solution_actions": get_json(registry.blobs, found.solution),
+            "families": list(candidate.families),
+            "split_keys": list(candidate.keys.keys),
+            "origin": candidate.origin.manifest(),
+        }
+    (emit_json if json else emit_record)(record)
+
+
+@app.command()
+def why(
+    task: Reference, line: LineOption = None, config: ConfigOption = None, data: DataOption = None, json: JsonOption = False
+) -> None:
+    """Why a task has its status and its state: evidence of each filter, assessments, history."""
+    settings = settings_of(config, data)
+    with registry_of(settings) as registry:
+        from factory.report.explain import explain
+
+        record = explain(registry, task, line=line or settings.policy.line)
+    (emit_json if json else emit_record)(record)
+
+
+@app.command()
+def diff(
+    first: Reference, second: Reference, config: ConfigOption = None, data: DataOption = None, json: JsonOption = False
+) -> None:
+    """What two tasks' manifests do not share."""
+    settings = settings_of(config, data)
+    with registry_of(settings) as registry:
+        from factory.report.explain import differences
+
+        record = differences(registry, first, second)
+    (emit_json if json else emit_record)(record)
+
+
+@app.command()
+def lineage(task: Reference, config: ConfigOption = None, data: DataOption = None, json: JsonOption = False) -> None:
+    """Edges up and down from a task, a policy version or any other node."""
+    settings = settings_of(config, data)
+    with registry_of(settings) as registry:
+        from factory.report.explain import lineage_of
+
+        record = lineage_of(registry, task)
+    (emit_json if json else emit_record)(record)
+
+
+@app.command()
+def replay(
+    task: Reference,
+    times: Annotated[int, typer.Option(min=1, help="How often the reference solution is replayed.")] = 3,
+    backend: Annotated[str | None, typer.Option(help="bubblewrap or docker; default: the settings'.")] = None,
+    config: ConfigOption = None,
+    data: DataOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Replay the reference solution and the no-op; exit code 1 unless gold always passes and the no-op never does."""
+    from factory.flows.replay import replay_task
+
+    settings = settings_of(config, data, **({"sandbox": {"backend": backend}} if backend else {}))
+    with registry_of(settings) as registry:
+        record = replay_task(settings, registry, task, times)
+    (emit_json if json else emit_record)(record)
+    if not record["agrees"]:
+        raise typer.Exit(1)
+
+
+@app.command()
+def withdraw(
+    task: Reference,
+    reason: Annotated[str, typer.Option(help="Why; stays with the tombstone.")],
+    config: ConfigOption = None,
+    data: DataOption = None,
+) -> None:
+    """Leave a tombstone: readable by digest, in no list, never trained on again."""
+    settings = settings_of(config, data)
+    with registry_of(settings) as registry:
+        digest = registry.task(task).digest
+        registry.withdraw(digest, reason)
+    say(f"withdrawn: {digest}")
+
+
+@app.command()
+def verify(config: ConfigOption = None, data: DataOption = None, json: JsonOption = False) -> None:
+    """Hash every blob again and walk the audit chain; exit code 1 when anything is wrong."""
+    settings = settings_of(config, data)
+    with registry_of(settings) as registry:
+        found = registry.verify()
+    if json:
+        emit_json(asdict(found))
+    else:
+        counts = f"{found.tasks} tasks, {found.blobs} blobs hashed, {found.audit_entries} audit entries"
+        say("\n".join([*found.problems, f"{counts}: {len(found.problems)} problems"]))
+    if found.problems:
+        raise typer.Exit(1)
+
+
+@app.command()
+def gc(
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Count, remove nothing.")] = False,
+    config: ConfigOption = None,
+    data: DataOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Remove blobs that nothing names and that are older than a day."""
+    settings = settings_of(config, data)
+    with registry_of(settings) as registry:
+        found = asdict(registry.gc(dry_run=dry_run))
+    (emit_json if json else emit_record)(found)

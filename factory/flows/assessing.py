@@ -1,0 +1,76 @@
+"""Stages that place tasks for the policy line and accept what stands."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from factory.agent.contract import TokenClient
+from factory.agent.formats import load_format
+from factory.core.assessment import TaskState, TaskStatus
+from factory.core.digest import Digest
+from factory.core.trajectory import SAMPLED
+from factory.flows.night import Night
+from factory.flows.policy_line import folder_of, rollout_config
+from filters.solvability import SolvabilityConfig
+from filters.solvability import assess as assess_tasks
+from filters.variance import Seen, due
+from registry.policies import PolicyRow
+
+EPISODES = 512
+"""Episodes of one batch of assessments."""
+
+
+def wanted(night: Night, digests: Sequence[Digest], policy: PolicyRow) -> list[Digest]:
+    """Tasks to assess tonight: every one that the line has no assessment of, then those of earlier nights that are due."""
+    registry, line = night.shop.registry, policy.version.line
+    open_states = (TaskStatus.CANDIDATE, TaskStatus.ACCEPTED)
+    fresh = [
+        digest
+        for digest in digests
+        if registry.status(digest) in open_states and registry.state(digest, line) is TaskState.UNASSESSED
+    ]
+    steps = {one.version.weights: one.version.step for one in registry.policies(line)}
+    known = [row.digest for row in registry.query(status=TaskStatus.ACCEPTED, line=line) if row.n]
+    seen = [Seen(assessment=one, step=steps[one.policy]) for digest in known for one in registry.assessments(digest, line)]
+    return fresh + due(known, seen, step=policy.version.step, seed=night.seed)
+
+
+def assess(night: Night, digests: Sequence[Digest], policy: PolicyRow, client: TokenClient) -> dict[str, Any] | None:
+    """Roll out one batch of tasks and store assessments and trajectories. None when a budget is used up."""
+    if night.spent():
+        return None
+    shop, settings = night.shop, night.shop.settings.policy
+    found = assess_tasks(
+        [shop.registry.task(digest) for digest in digests],
+        client=client,
+        format=load_format(folder_of(shop, policy)),
+        backend=shop.backend,
+        blobs=shop.blobs,
+        version=policy.version,
+        n=settings.samples,
+        seed=night.seed,
+        config=SolvabilityConfig(rollout=rollout_config(shop)),
+    )
+    night.budget.sampled(sum(owner in SAMPLED for one in found.trajectories for owner in one.tokens.owners))
+    shop.registry.add_trajectories(found.trajectories, purpose="assess", run=night.run.id)
+    shop.registry.add_assessments(found.assessments, run=night.run.id)
+    broken = [(digest, TaskStatus.QUARANTINED, f"solvability: {reason}") for digest, reason in found.invalid.items()]
+    shop.registry.set_status_many(broken, run=night.run.id)
+    return {"assessed": len(found.assessments), "masked_share": found.masked_share, "quarantined": len(broken)}
+
+
+def accept(night: Night, digests: Sequence[Digest], line: str) -> dict[str, Any]:
+    """Accept every assessed candidate on whose evidence no filter failed; returns counts by state."""
+    registry = night.shop.registry
+    ready = [
+        digest
+        for digest in digests
+        if registry.status(digest) is TaskStatus.CANDIDATE
+        and registry.state(digest, line) is not TaskState.UNASSESSED
+        and {"validity", "contamination", "duplicates"} <= {one.filter for one in registry.evidence(digest) if one.passed}
+    ]
+    registry.set_status_many([(digest, TaskStatus.ACCEPTED, "") for digest in ready], run=night.run.id)
+    states = Counter(registry.state(digest, line).value for digest in digests if registry.status(digest) is TaskStatus.ACCEPTED)
+    return {"accepted": sum(states.values()), "states": dict(states)}

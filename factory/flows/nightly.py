@@ -1,0 +1,119 @@
+"""The nightly flow: fetch, generate, validate, screen, split, warm start, assess, accept, report.
+
+Each stage asks the registry what is done already, so a flow that was killed and started again for the same date ends
+with the same digests. Prefect sees one task a shard, never one a candidate, and digests, never payloads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Any
+
+from prefect import flow, task
+from prefect.cache_policies import NO_CACHE
+from prefect.task_runners import ThreadPoolTaskRunner
+
+from factory.core.digest import Digest
+from factory.core.errors import FactoryError
+from factory.flows import assessing, making, policy_line, screening, splitting
+from factory.flows.night import Night, Progress, Silent
+from factory.flows.workshop import Workshop
+from factory.settings import Settings, load_settings
+from registry.runs import RunState
+
+SHARDS_AT_ONCE = 2
+
+
+@task(name="shard", task_run_name="{name}", cache_policy=NO_CACHE, persist_result=False)
+def shard(name: str, work: Callable[[], Any]) -> Any:
+    """One shard of one stage."""
+    return work()
+
+
+@flow(
+    name="nightly",
+    validate_parameters=False,
+    persist_result=False,
+    task_runner=ThreadPoolTaskRunner(max_workers=SHARDS_AT_ONCE),
+)
+def nightly(
+    config: str | None = None,
+    data: str | None = None,
+    day: str | None = None,
+    settings: Settings | None = None,
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """Run one night. A deployment gives the paths of settings file and data folder; `day` defaults to today (UTC)."""
+    if settings is None:
+        settings = load_settings(Path(config) if config else None, **({"data": Path(data)} if data else {}))
+    when = date.fromisoformat(day) if day else datetime.now(UTC).date()
+    with Workshop.open(settings) as shop:
+        night = Night.begin(shop, when, progress or Silent())
+        try:
+            summary = _stages(night)
+        except FactoryError as error:
+            shop.registry.finish_run(night.run.id, RunState.FAILED, f"{type(error).__name__}: {error}")
+            raise
+        state = RunState.STOPPED if night.stopped else RunState.FINISHED
+        shop.registry.finish_run(night.run.id, state, night.stopped)
+        return {"run": night.run.id, "state": state.value, "reason": night.stopped, **summary}
+
+
+def _stages(night: Night) -> dict[str, Any]:
+    digests = _made(night)
+    _single(night, "screen", lambda: screening.screen(night, digests))
+    rejected = screening.judge(night, digests)
+    _single(night, "split", lambda: splitting.split(night, digests))
+    held = splitting.withheld(night.shop, digests)
+    _single(
+        night,
+        "warm start",
+        lambda: night.once("warm start", lambda: policy_line.ensure_policy(night.shop, seed=night.seed, withheld=held)),
+    )
+    accepted = _placed(night, digests)
+    return {"candidates": len(digests), "rejected": rejected, **accepted}
+
+
+def _made(night: Night) -> list[Digest]:
+    """Digests in the order of the series, whatever order the shards ended in."""
+    wanted = making.shards(night)
+    night.progress.stage("generate and validate", len(wanted))
+    futures = [shard.submit(one.name, _advancing(night, lambda one=one: making.make(night, one))) for one in wanted]
+    made = [future.result() for future in futures]
+    return list(dict.fromkeys(digest for some in made for digest in some))
+
+
+def _placed(night: Night, digests: Sequence[Digest]) -> dict[str, Any]:
+    """Assess in this thread (the engine is one) and accept what stands."""
+    shop = night.shop
+    policy = shop.registry.latest_policy(shop.settings.policy.line)
+    if policy is None:
+        return {"accepted": 0, "states": {}}
+    size = max(1, assessing.EPISODES // shop.settings.policy.samples)
+    tasks = assessing.wanted(night, digests, policy)
+    wanted = [tasks[begin : begin + size] for begin in range(0, len(tasks), size)]
+    night.progress.stage("assess", len(wanted))
+    if wanted and not night.spent():
+        with policy_line.client_of(shop, policy) as client, night.timed("assess", {"policy": policy.version.name}):
+            for number, some in enumerate(wanted):
+                work = lambda some=some: assessing.assess(night, some, policy, client)  # noqa: E731
+                shard(f"assess {number}", _advancing(night, work))
+    with night.timed("accept", record := {}):
+        record |= assessing.accept(night, digests, policy.version.line)
+    return record
+
+
+def _single(night: Night, stage: str, work: Callable[[], Any]) -> None:
+    night.progress.stage(stage, 1)
+    shard(stage, _advancing(night, work))
+
+
+def _advancing(night: Night, work: Callable[[], Any]) -> Callable[[], Any]:
+    def run() -> Any:
+        result = work()
+        night.progress.advance()
+        return result
+
+    return run
