@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Self
 
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 
@@ -15,7 +17,9 @@ from factory.core.blobs import BlobStore, put_json
 from factory.core.demonstration import Demonstration
 from factory.core.files import FileTree
 from factory.core.policy import PolicyVersion
-from factory.core.task import EnvironmentSpec, Limits, Task, TaskKind, VerifierSpec
+from factory.core.task import EnvironmentSpec, Limits, Mount, Task, TaskKind, VerifierSpec
+from sandboxes.contract import Backend, Capability, ResolvedImage, Sandbox
+from sandboxes.verification.bundles import bundle
 
 MERGES = ["<|", "|>", "im", "to", "ol", "tool", "\u010a<", "<t", "_c", "al", "aa", "aaa", "ab", "ba", '":', '"}', "Ġl", "ls"]
 """Merged tokens beside the 256 bytes: much text has several spellings, and tags can begin inside a token."""
@@ -82,3 +86,71 @@ class ScriptedClient:
 
     def score(self, sequences: Sequence[tuple[int, ...]], *, temperature: float) -> list[list[float]]:
         return [[-0.5] * (len(ids) - 1) for ids in sequences]
+
+
+def tree_verifier(blobs: BlobStore, contents: dict[str, bytes], view: str = "whole") -> VerifierSpec:
+    """A verifier that wants exactly the files `contents` to stand in the working directory."""
+    tree = {
+        path: {
+            "kind": "file",
+            "sha256": hashlib.sha256(data).hexdigest(),
+            "size": len(data),
+            "executable": False,
+            "loose": False,
+        }
+        for path, data in contents.items()
+    }
+    spec = {"view": view, "tree": tree, "steps": [{"name": "files", "paths": sorted(contents)}]}
+    return VerifierSpec(bundle=bundle(blobs, checker="files", spec=spec))
+
+
+class Faulty:
+    """A back end whose sandboxes fail as `plan` says: for each method the faults of its calls in order (None: none)."""
+
+    def __init__(self, backend: Backend, **plan: list[Exception | None]) -> None:
+        self.backend, self.name, self.plan = backend, backend.name, plan
+        self.opened: list[FaultySandbox] = []
+
+    def meet(self, method: str) -> None:
+        faults = self.plan.get(method)
+        fault = faults.pop(0) if faults else None
+        if fault is not None:
+            raise fault
+
+    def resolve(self, image: str) -> ResolvedImage:
+        return self.backend.resolve(image)
+
+    def open(self, spec: EnvironmentSpec, blobs: BlobStore, mounts: tuple[Mount, ...] = ()) -> FaultySandbox:
+        if not mounts:
+            self.meet("open")
+        self.opened.append(FaultySandbox(self.backend.open(spec, blobs, mounts), self, bool(mounts)))
+        return self.opened[-1]
+
+    def capabilities(self) -> list[Capability]:
+        return self.backend.capabilities()
+
+    def close(self) -> None:
+        pass
+
+
+class FaultySandbox:
+    """A real sandbox behind the faults of its back end's plan; a verifier's sandbox meets those of `verify`."""
+
+    def __init__(self, sandbox: Sandbox, faulty: Faulty, verifier: bool) -> None:
+        self._sandbox, self._faulty, self._verifier = sandbox, faulty, verifier
+        self.image = sandbox.image
+        self.closed = False
+
+    def __getattr__(self, name: str) -> object:
+        self._faulty.meet("verify" if self._verifier else name)
+        return getattr(self._sandbox, name)
+
+    def close(self) -> None:
+        self.closed = True
+        self._sandbox.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
