@@ -1,9 +1,9 @@
 """What the live sessions of both back ends share: the shell's script, its frames, and bounded output.
 
 The shell is a bash that reads a script line and then a command from one channel, runs the command with `eval` (so
-that directory, variables and functions persist) and writes `NONCE STATUS` on a channel of its own. Each
-command has a fresh random nonce, so nothing that was printed or prepared before can end it. Code that runs inside the
-shell's own process can spoil its session, never a verdict: grading happens in another sandbox.
+that directory, variables and functions persist) and writes `NONCE STATUS` on a channel of its own, descriptor 3.
+Each command has a fresh random nonce, so nothing that was printed or prepared before can end it. Code that runs
+inside the shell's own process can spoil its session, never a verdict: grading happens in another sandbox.
 """
 
 from __future__ import annotations
@@ -11,47 +11,51 @@ from __future__ import annotations
 import secrets
 from dataclasses import dataclass, field
 
-from factory.core.task import EnvironmentSpec, Limits
+from factory.core.task import EnvironmentSpec
 
 READY = b"ready"
 """The first frame of a session: the sandbox is set up and the shell runs."""
 NEW_SHELL = b"[the shell ended (%s); the next command starts a new one in the working directory]\n"
 """Said in the output when variables and functions are lost."""
+SHELL = ["/bin/bash", "--norc", "--noprofile", "-s"]
+"""The session's program: reads no start-up file."""
 
 
-def limit_script(limits: Limits, umask: int, *, bash: bool) -> str:
+def limit_script(spec: EnvironmentSpec, *, bash: bool, processes: bool) -> str:
     """Shell text that sets the limits of a process and its children: for bash itself, or for whatever `/bin/sh` is.
 
     bash counts file sizes in KiB, `sh` in 512 bytes; dash names the number of processes `-p`, a bash called sh `-u`.
+    `processes` says whether that number is limited so: only where each sandbox has a user namespace.
     """
-    blocks = limits.file_bytes // (1024 if bash else 512)
-    processes = f"ulimit -u {limits.processes}"
-    if not bash:
-        processes = f"{{ ulimit -p {limits.processes} 2>/dev/null || {processes}; }}"
-    return (
-        f"ulimit -c 0 && ulimit -v {limits.memory_bytes // 1024} && ulimit -n {limits.open_files} && "
-        f"ulimit -f {blocks} && {processes} && umask {umask:03o}"
-    )
+    limits = spec.limits
+    parts = [
+        "ulimit -c 0",
+        f"ulimit -v {limits.memory_bytes // 1024}",
+        f"ulimit -n {limits.open_files}",
+        f"ulimit -f {limits.file_bytes // (1024 if bash else 512)}",
+        f"umask {spec.umask:03o}",
+    ]
+    if processes:
+        named = f"ulimit -u {limits.processes}"
+        parts.append(named if bash else f"{{ ulimit -p {limits.processes} 2>/dev/null || {named}; }}")
+    return " && ".join(parts)
 
 
-def opening_script(spec: EnvironmentSpec) -> bytes:
+def opening_script(limits: str) -> bytes:
     """The session's first line. A command interrupted at its limit leaves its loops and lists by the trap."""
-    limits = limit_script(spec.limits, spec.umask, bash=True)
     trap = "trap 'break 1000 2>/dev/null' USR1"
     return f"{limits} && shopt -s expand_aliases && {trap} && printf '{READY.decode()}\\0' >&3 || exit 125\n".encode()
 
 
-def process_argv(argv: list[str], spec: EnvironmentSpec) -> list[str]:
-    """`argv` behind a shell that sets the limits, writes `s` to descriptor 3 as a sign of life, and becomes it."""
-    script = limit_script(spec.limits, spec.umask, bash=False) + ' && printf s >&3 && exec "$@" 3>&-'
-    return ["/bin/sh", "-c", script, "sh", *argv]
+def command_script(command: bytes, nonce: bytes, marker: bytes = b"") -> bytes:
+    """One command as the session reads it: a script line, then the command up to a NUL.
 
-
-def command_script(command: bytes, nonce: bytes) -> bytes:
-    """One command as the session reads it: a script line, then the command up to a NUL."""
+    With `marker`, it is printed on descriptor 4 after everything that the command printed there.
+    """
+    mark = b"; builtin printf '%s' '" + marker + b"' >&4" if marker else b""
     return (
-        b"IFS= builtin read -r -d '' __c; while :; do eval \"$__c\" </dev/null 3>&-; __s=$?; break; done; "
-        b"builtin printf '" + nonce + b' %d\\0\' "$__s" >&3\n' + command + b"\0"
+        b"IFS= builtin read -r -d '' __c; while :; do eval \"$__c\" </dev/null 3>&- 4>&-; __s=$?; break; done; "
+        b"builtin printf '" + nonce + b' %d\\0\' "$__s" >&3' + mark + b"\n" + command + b"\0"
     )
 
 
@@ -67,6 +71,34 @@ def parse_status(frame: bytes, nonce: bytes) -> int | None:
 
 
 @dataclass
+class Frames:
+    """The status channel: NUL-ended frames, the first of them `READY`, then one answer to each nonce."""
+
+    LIMIT = 4096
+
+    ready: bool = False
+    spoilt: bool = False
+    """Something wrote what it should not have: the session can no longer be trusted to tell ends."""
+    _received: bytearray = field(default_factory=bytearray)
+
+    def add(self, data: bytes, nonce: bytes) -> int | None:
+        """Take received bytes; the exit status once the answer to `nonce` is among them."""
+        self._received += data
+        while b"\0" in self._received and not self.spoilt:
+            frame, _, rest = self._received.partition(b"\0")
+            self._received = rest
+            if not self.ready and frame == READY:
+                self.ready = True
+                continue
+            code = parse_status(bytes(frame), nonce)
+            if code is not None:
+                return code
+            self.spoilt = True
+        self.spoilt = self.spoilt or len(self._received) > self.LIMIT
+        return None
+
+
+@dataclass
 class HeadTail:
     """Output bounded to `limit` bytes: its first half and its last half are kept, the rest only counted."""
 
@@ -76,6 +108,7 @@ class HeadTail:
     total: int = 0
 
     def add(self, data: bytes) -> None:
+        """Take the next bytes."""
         self.total += len(data)
         room = (self.limit + 1) // 2 - len(self.head)
         if room > 0:
@@ -89,6 +122,7 @@ class HeadTail:
 
     @property
     def kept(self) -> bytes:
+        """Head and tail, together at most `limit` bytes."""
         return bytes(self.head + self.tail)
 
     @property

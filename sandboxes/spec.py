@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import posixpath
+import re
 
-from factory.core.errors import SandboxError
+from factory.core.errors import ImageError, SandboxError
 from factory.core.task import EnvironmentSpec, Mount
 from sandboxes.contract import DEPENDENCIES, WORKSPACE
 
@@ -13,6 +14,25 @@ HOME = "/home/agent"
 USER = 1000
 """User and group id inside."""
 
+TOOLS = ("bash", "sh", "ls", "cat", "grep", "sed", "awk", "find")
+"""Programs that an image must offer beside Python."""
+PYTHON_PROBE = "import ctypes, json, sqlite3, ssl, unittest, zlib, sys; print('%d.%d.%d' % sys.version_info[:3])"
+"""Python code that needs the standard library that tasks use, and prints the version."""
+
+PASSWD = (
+    "root:x:0:0:root:/nonexistent:/usr/sbin/nologin\n"
+    "agent:x:1000:1000:agent:/home/agent:/bin/bash\n"
+    "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n"
+)
+ETC = (
+    ("/etc/passwd", PASSWD),
+    ("/etc/group", "root:x:0:\nagent:x:1000:\nnogroup:x:65534:\n"),
+    ("/etc/hosts", "127.0.0.1 localhost sandbox\n"),
+    ("/etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files\n"),
+)
+"""The files of the sandbox's `/etc`, beside the links of `/etc/alternatives`."""
+
+_NAME = re.compile(r"python-(3\.\d+)")
 _TAKEN = ("/", "/bin", "/dev", "/etc", "/home", "/lib", "/lib64", "/proc", "/run", "/sbin", "/sys", "/tmp", "/usr", WORKSPACE)
 
 
@@ -49,3 +69,11 @@ def shell_environment(spec: EnvironmentSpec, runtime: dict[str, str]) -> dict[st
         "PYTHONHASHSEED": str(spec.hash_seed),
         "PYTHONDONTWRITEBYTECODE": "1",
     }
+
+
+def version_of(name: str) -> str:
+    """The Python version that image `name` asks for. Raises ImageError for a name that is not `python-3.N`."""
+    match = _NAME.fullmatch(name)
+    if match is None:
+        raise ImageError(f"unknown image {name!r}: known are python-3.N, for example python-3.11")
+    return match[1]

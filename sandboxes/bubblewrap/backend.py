@@ -17,7 +17,7 @@ from sandboxes.bubblewrap.image import BubblewrapImage
 from sandboxes.bubblewrap.sandbox import BubblewrapSandbox
 from sandboxes.contract import Capability, ResolvedImage
 from sandboxes.layers import LayerCache
-from sandboxes.spec import check_spec
+from sandboxes.spec import ETC, check_spec, version_of
 
 SANDBOX_USER = 65534
 """User id that sandboxes run as on the host when the caller is root; a caller's own id otherwise."""
@@ -60,11 +60,11 @@ class BubblewrapBackend:
             return self._helper
 
     def _root(self, image: BubblewrapImage) -> HelperRoot:
-        home = images.python_home(images.version_of(image.resolved.name))
+        home = images.python_home(version_of(image.resolved.name))
         bwrap, folders = find_bwrap()
         binds = [*images.host_binds(home), ("/proc", "/proc"), ("/dev", "/dev"), *folders]
         binds.append((str(self._layers.folder.resolve()), "/layers"))
-        return HelperRoot(binds=tuple(binds), links=tuple(images.host_links()), files=images.ETC, bwrap=bwrap, drop=self._drop)
+        return HelperRoot(binds=tuple(binds), links=tuple(images.host_links()), files=ETC, bwrap=bwrap, drop=self._drop)
 
     def capabilities(self) -> list[Capability]:
         return measure(self)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 import shutil
 import subprocess
 import sys
@@ -14,28 +13,12 @@ from pathlib import Path
 from factory.core.digest import Json, digest_of
 from factory.core.errors import ImageError
 from sandboxes.contract import ResolvedImage
+from sandboxes.spec import ETC, PYTHON_PROBE, TOOLS, version_of
 
-TOOLS = ("bash", "sh", "ls", "cat", "grep", "sed", "awk", "find")
-"""Programs that an image must offer beside Python."""
 PYTHON_PREFIX = "/opt/python"
 """Where an interpreter from outside `/usr` stands in the sandbox."""
 
-_NAME = re.compile(r"python-(3\.\d+)")
-_PROBE = "import ctypes, json, sqlite3, ssl, unittest, zlib, sys; print('%d.%d.%d' % sys.version_info[:3], sys.prefix)"
 _SYSTEM_PATH = "/usr/local/bin:/usr/bin:/bin"
-
-PASSWD = (
-    "root:x:0:0:root:/nonexistent:/usr/sbin/nologin\n"
-    "agent:x:1000:1000:agent:/home/agent:/bin/bash\n"
-    "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n"
-)
-ETC = (
-    ("/etc/passwd", PASSWD),
-    ("/etc/group", "root:x:0:\nagent:x:1000:\nnogroup:x:65534:\n"),
-    ("/etc/hosts", "127.0.0.1 localhost sandbox\n"),
-    ("/etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files\n"),
-)
-"""The files of the sandbox's `/etc`, beside the links of `/etc/alternatives`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,16 +47,8 @@ def python_home(version: str) -> Path:
 
 def _probe(python: Path) -> str | None:
     """Version of `python`, when it starts and has the whole standard library that tasks use."""
-    ended = subprocess.run([python, "-I", "-S", "-c", _PROBE], capture_output=True, text=True, check=False, env={})
+    ended = subprocess.run([python, "-I", "-S", "-c", PYTHON_PROBE], capture_output=True, text=True, check=False, env={})
     return ended.stdout.split()[0] if ended.returncode == 0 else None
-
-
-def version_of(name: str) -> str:
-    """The Python version that image `name` asks for. Raises ImageError for a name that is not `python-3.N`."""
-    match = _NAME.fullmatch(name)
-    if match is None:
-        raise ImageError(f"unknown image {name!r}: known are python-3.N, for example python-3.11")
-    return match[1]
 
 
 def resolve(name: str) -> BubblewrapImage:

@@ -23,7 +23,7 @@ from sandboxes.contract import WORKSPACE, CommandResult, ProcessResult
 from sandboxes.export import scan
 from sandboxes.files import read_argv, read_result, write_argv, write_result
 from sandboxes.layers import LayerCache
-from sandboxes.shell import HeadTail, opening_script, process_argv
+from sandboxes.shell import SHELL, HeadTail, limit_script, opening_script
 from sandboxes.spec import HOME, USER, shell_environment
 
 STDERR_BYTES = 4096
@@ -84,12 +84,13 @@ class BubblewrapSandbox:
             return CommandResult(exit_code=2, output=b"the command holds a NUL character\n"[:output_bytes])
         if self._session is None or self._session.closed:
             self._session = Session(
-                Hands(spawn=self._spawn_shell, interrupt=self._interrupt, end=self._end), opening_script(self._spec)
+                Hands(spawn=self._spawn_shell, interrupt=self._interrupt, end=self._end),
+                opening_script(limit_script(self._spec, bash=True, processes=True)),
             )
         return self._session.run(command.encode(errors="surrogatepass"), timeout_s, output_bytes)
 
     def _spawn_shell(self, descriptors: tuple[int, ...]) -> int:
-        return self._spawn(["/bin/bash", "--norc", "--noprofile", "-s"], descriptors)
+        return self._spawn(SHELL, descriptors)
 
     def _spawn(self, argv: list[str], descriptors: tuple[int, ...]) -> int:
         reply, _ = self._helper.call("spawn", descriptors, box=self._box, args=[*self._arguments, *argv], env=self._environment)
@@ -105,7 +106,8 @@ class BubblewrapSandbox:
     def process(self, argv: list[str], *, stdin: bytes, timeout_s: float, output_bytes: int) -> ProcessResult:
         self._check_running()
         with _Pipes() as pipes:
-            job = self._spawn(process_argv(argv, self._spec), pipes.theirs)
+            script = limit_script(self._spec, bash=False, processes=True) + ' && printf s >&3 && exec "$@" 3>&-'
+            job = self._spawn(["/bin/sh", "-c", script, "sh", *argv], pipes.theirs)
             pipes.close_theirs()
             return _Collector(pipes, stdin, output_bytes).collect(timeout_s, lambda: self._end(job))
 

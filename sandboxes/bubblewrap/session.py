@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from factory.core.errors import SandboxLost
 from sandboxes.contract import CommandResult
-from sandboxes.shell import NEW_SHELL, READY, HeadTail, command_script, fresh_nonce, parse_status
+from sandboxes.shell import NEW_SHELL, Frames, HeadTail, command_script, fresh_nonce
 
 START_S = 20.0
 """Seconds that a new shell may take before its sandbox counts as lost."""
@@ -46,7 +46,6 @@ class Session:
     def __init__(self, hands: Hands, opening: bytes) -> None:
         self._hands = hands
         self.closed = False
-        self._ready = False
         theirs, ours = [], []
         for outward in (True, False, False, False):  # commands in; output, status and end out
             read, write = os.pipe2(os.O_CLOEXEC)
@@ -65,7 +64,7 @@ class Session:
         for descriptor in ours:
             os.set_blocking(descriptor, False)
         self._pending = bytearray(opening)
-        self._frames = bytearray()
+        self._frames = Frames()
         self._poll = select.poll()
         for descriptor in (self._output, self._status, self._end):
             self._poll.register(descriptor, select.POLLIN)
@@ -116,11 +115,11 @@ class Session:
         """Move bytes until the answer to `nonce` (its exit status), the deadline (None) or the shell's end (None)."""
         if self._pending:
             self._poll.register(self._commands, select.POLLOUT)
-        allowed = deadline if self._ready else max(deadline, time.monotonic() + START_S)
+        allowed = deadline if self._frames.ready else max(deadline, time.monotonic() + START_S)
         while True:
             left = allowed - time.monotonic()
             if left <= 0:
-                if not self._ready:
+                if not self._frames.ready:
                     raise SandboxLost(f"the shell did not start within {START_S:.0f} s")
                 return None
             ready = {descriptor for descriptor, _ in self._poll.poll(left * 1000)}
@@ -135,7 +134,7 @@ class Session:
                 self.closed = True
             if self.closed:
                 return None
-            if self._ready:
+            if self._frames.ready:
                 allowed = deadline
 
     def _feed(self) -> None:
@@ -158,22 +157,12 @@ class Session:
         return count[0]
 
     def _answer(self, nonce: bytes) -> int | None:
-        """Take frames of the status channel; a frame that is neither ready nor the answer ends the session."""
+        """Take frames of the status channel; what is neither ready nor the answer ends the session."""
         with contextlib.suppress(BlockingIOError):
-            self._frames += os.read(self._status, 4096)
-        while b"\0" in self._frames:
-            frame, _, rest = self._frames.partition(b"\0")
-            self._frames = bytearray(rest)
-            if not self._ready and frame == READY:
-                self._ready = True
-                continue
-            code = parse_status(bytes(frame), nonce)
-            if code is not None:
-                return code
-            self.kill()
-            return None
-        if len(self._frames) > 4096:
-            self.kill()
+            code = self._frames.add(os.read(self._status, Frames.LIMIT), nonce)
+            if self._frames.spoilt:
+                self.kill()
+            return code
         return None
 
     def _bury(self, kept: HeadTail) -> int:
@@ -184,7 +173,7 @@ class Session:
         if not told:
             raise SandboxLost("the namespace helper ended")
         code: int = json.loads(told)["exit"]
-        if not self._ready:
+        if not self._frames.ready:
             raise SandboxLost(f"the shell did not start: {kept.kept.decode(errors='replace').strip()[-500:]}")
         return code if code >= 0 else 128 - code
 
