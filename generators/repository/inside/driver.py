@@ -1,0 +1,104 @@
+# ruff: noqa: PTH (works on descriptors, or must import little)
+"""Runs a project's test suite many times inside one sandbox, each time on another version of one file.
+
+Reads one JSON job on standard input and prints one JSON line per run:
+
+    job   {root, path, late, files, options, cpu_ms, other_ms, cpu_s, wall_s, runs: [run]}
+    run   {key, file, text, plain, shuffle}      `file` and `text` are null for the project as it is
+    line  {key, ended, finished, tampered, running, wall_ms, errors, states: {id: [state, ms]}, failures: {id: failure}}
+
+pytest is imported once, in this process, which never imports the project; every run is a fork that imports the
+project anew. The first fork writes bytecode into a master copy of the tree. Each run has a copy of that master with
+one file replaced and that file's bytecode removed, so that nothing stale is imported and no run sees another's files.
+"""
+
+import json
+import os
+import shutil
+import sys
+
+import pytest_plugin
+import pytest_runs
+
+MASTER = "/tmp/master"
+COPY = "/tmp/copy"
+
+
+def main():
+    job = json.loads(sys.stdin.buffer.read())
+    channel = os.fdopen(os.dup(1), "w")
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    sys.path += [entry for entry in job["late"] if entry not in sys.path]
+    os.environ.update(pytest_runs.environment())
+    pytest_runs.adopt_orphans()
+    shutil.copytree(job["root"], MASTER, symlinks=True)
+    import pytest  # noqa: F401 (warm: every fork has it)
+
+    for plain in (False, True):
+        result = execute(job, {"key": "warm", "file": None, "plain": plain, "shuffle": None}, MASTER, _warming)
+    if result["ids"] is None:
+        print(json.dumps(line({"key": "warm"}, result)), file=channel, flush=True)
+        return
+    for run in job["runs"]:
+        shutil.copytree(MASTER, COPY, symlinks=True)
+        if run["file"] is not None:
+            replace(os.path.join(COPY, run["file"]), run["text"])
+        result = execute(job, run, COPY, _measured)
+        shutil.rmtree(COPY, ignore_errors=True)
+        print(json.dumps(line(run, result)), file=channel, flush=True)
+
+
+def execute(job, run, tree, body):
+    """One run of the suite in a fork of this process."""
+    spec = {
+        "root": tree,
+        "path": [os.path.normpath(os.path.join(tree, root)) for root in job["path"]],
+        "late": job["late"],
+        "files": job["files"],
+        "wanted": None,
+        "options": job["options"],
+        "plain": run["plain"],
+        "shuffle": run["shuffle"],
+        "cpu_ms": job["cpu_ms"],
+        "other_ms": job["other_ms"],
+    }
+    return pytest_runs.run(body, spec, wall_s=job["wall_s"], cpu_s=job["cpu_s"])
+
+
+def _warming(events, control):
+    sys.dont_write_bytecode = False
+    pytest_plugin.main(pytest_plugin.read_order(control), events, control)
+
+
+def _measured(events, control):
+    sys.dont_write_bytecode = True
+    pytest_plugin.main(pytest_plugin.read_order(control), events, control)
+
+
+def replace(path, text):
+    """Write the file's new text and remove its bytecode."""
+    with open(path, "w", encoding="utf-8", newline="") as file:
+        file.write(text)
+    folder, name = os.path.split(path)
+    cache = os.path.join(folder, "__pycache__")
+    for entry in os.listdir(cache) if os.path.isdir(cache) else ():
+        if entry.startswith(name[: -len("py")]):
+            os.remove(os.path.join(cache, entry))
+
+
+def line(run, result):
+    """What is told of one run."""
+    return {
+        "key": run["key"],
+        "ended": result["ended"],
+        "finished": result["finished"],
+        "tampered": result["tampered"],
+        "running": result["running"],
+        "wall_ms": round(1000 * result["wall_s"]),
+        "errors": result["errors"],
+        "states": {name: [event["state"], event["ms"]] for name, event in result["tests"].items()},
+        "failures": {name: event["failure"] for name, event in result["tests"].items() if event["failure"]},
+    }
+
+
+main()

@@ -1,0 +1,177 @@
+"""Projects: what is broken, where it comes from, and how its own tests are run."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from dataclasses import dataclass, field
+from importlib.resources import files
+from pathlib import Path, PurePosixPath
+
+from factory.core.blobs import BlobStore
+from factory.core.digest import Digest, digest_of
+from factory.core.errors import UserError
+from factory.core.files import FileTree
+from generators.repository import sources
+
+NEVER_SOURCE = r"(test_.*|.*_test|tests|conftest|sitecustomize|usercustomize|_pytest.*|pytest.*)\.py"
+"""Names of files that are not source even in a source folder: they are sealed, and never taken from a submission."""
+USES = ("tasks", "demonstrations")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Project:
+    """One project of a fleet. Exactly one of `sha256`, `git` and `folder` says where its files come from."""
+
+    name: str
+    version: str
+    """Release of a source distribution, or the commit (any revision) of a git repository; free text for a folder."""
+    sources: tuple[str, ...]
+    """Package folders, or single `.py` files, that are broken and graded; relative to the project's root."""
+    tests: tuple[str, ...]
+    """Test folders or files; they are not in the agent's tree. Empty: the project serves for demonstrations only."""
+    licence: str
+    """SPDX expression."""
+    sha256: str = ""
+    """Digest of the source distribution on the package index."""
+    git: str = ""
+    """URL or path of a git repository."""
+    folder: str = ""
+    """Path of a folder that is taken as it is."""
+    path: tuple[str, ...] = (".",)
+    """Import roots, relative to the project's root, first come first."""
+    lock: str = "pytest"
+    """Name of the lock of test dependencies."""
+    options: tuple[str, ...] = ()
+    """Further pytest arguments; the project's own `addopts` are not used."""
+    use: str = "tasks"
+    """`tasks`, or `demonstrations`: the two never share a project."""
+
+    def __post_init__(self) -> None:
+        if sum(map(bool, (self.sha256, self.git, self.folder))) != 1:
+            raise UserError(f"project {self.name}", "source", "exactly one of sha256, git and folder")
+        if self.use not in USES:
+            raise UserError(f"project {self.name}.use", self.use, " or ".join(USES))
+        if self.use == "tasks" and not self.tests:
+            raise UserError(f"project {self.name}.tests", "()", "at least one test folder or file")
+        if not self.sources:
+            raise UserError(f"project {self.name}.sources", "()", "at least one package folder or file")
+
+    @property
+    def release(self) -> str:
+        """Name and version for people and for provenance."""
+        return f"{self.name}=={self.version}"
+
+    @property
+    def key(self) -> str:
+        """The split key."""
+        return f"repository:{self.name}"
+
+    def is_test(self, path: str) -> bool:
+        """Whether a file belongs to the tests."""
+        return any(path == test or path.startswith(f"{test}/") for test in self.tests)
+
+    def is_source(self, path: str) -> bool:
+        """Whether a file is graded source: the rule that the pytest checker follows too."""
+        below = any(path == source or path.startswith(f"{source}/") for source in self.sources)
+        name = PurePosixPath(path).name
+        return below and name.endswith(".py") and not self.is_test(path) and not re.fullmatch(NEVER_SOURCE, name)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fleet:
+    """Projects and the locks of their test dependencies."""
+
+    projects: tuple[Project, ...]
+    locks: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Requirement lines `name==version --hash=sha256:...`, by lock name."""
+
+    def __post_init__(self) -> None:
+        names = [project.name for project in self.projects]
+        for name in names:
+            if names.count(name) > 1:
+                raise UserError("projects", name, "each project once")
+        for project in self.projects:
+            if project.tests and project.lock not in self.locks:
+                raise UserError(f"project {project.name}.lock", project.lock, f"one of {', '.join(self.locks) or 'none'}")
+
+    def named(self, name: str) -> Project:
+        """Raises UserError for a name that is not in the fleet."""
+        for project in self.projects:
+            if project.name == name:
+                return project
+        raise UserError("project", name, f"one of {', '.join(project.name for project in self.projects)}")
+
+    def used_for(self, use: str) -> tuple[Project, ...]:
+        return tuple(project for project in self.projects if project.use == use)
+
+
+def load_fleet(path: Path | None = None) -> Fleet:
+    """The fleet of a TOML file; None: the one that comes with the package. Raises UserError."""
+    try:
+        text = path.read_text() if path else files("generators.repository").joinpath("projects.toml").read_text()
+        value = tomllib.loads(text)
+    except (OSError, tomllib.TOMLDecodeError) as error:
+        raise UserError("fleet", str(path), f"a readable TOML file ({error})") from None
+    projects = []
+    for row in value.get("project", []):
+        known = {name: tuple(item) if isinstance(item, list) else item for name, item in row.items()}
+        try:
+            projects.append(Project(**known))
+        except TypeError as error:
+            raise UserError("fleet", row.get("name", "?"), f"the fields of a project ({error})") from None
+    return Fleet(projects=tuple(projects), locks={name: tuple(lines) for name, lines in value.get("locks", {}).items()})
+
+
+@dataclass(frozen=True)
+class Checkout:
+    """A project with its files as data."""
+
+    project: Project
+    tree: FileTree
+    revision: str
+    """Release, or the full commit name."""
+
+    @property
+    def digest(self) -> Digest:
+        """Names the project's content and how its tests are run."""
+        project = self.project
+        return digest_of(
+            {
+                "tree": self.tree.digest,
+                "sources": project.sources,
+                "tests": project.tests,
+                "path": project.path,
+                "options": project.options,
+            }
+        )
+
+    def source_files(self) -> list[str]:
+        """Paths of the graded sources, sorted."""
+        return [path for path in self.tree if self.project.is_source(path)]
+
+    def environment_tree(self) -> FileTree:
+        """What the agent sees before any edit: everything but the tests."""
+        return self.tree.without(*(path for path in self.tree if self.project.is_test(path)))
+
+    def sealed_tree(self) -> FileTree:
+        """What grading takes from the original: everything but the sources."""
+        return self.tree.without(*self.source_files())
+
+
+def check_out(project: Project, cache: Path, blobs: BlobStore) -> Checkout:
+    """Fetch a project into blobs; archives and clones stay in `cache`, a hit needs no network.
+
+    Raises GeneratorError when it can not be fetched, UserError when the source is wrong.
+    """
+    if project.sha256:
+        archive = sources.fetch_sdist(project.name, project.version, project.sha256, cache)
+        tree, revision = sources.archive_tree(archive, blobs), project.version
+    elif project.git:
+        tree, revision = sources.git_tree(project.git, project.version, cache, blobs)
+    else:
+        tree, revision = sources.folder_tree(Path(project.folder), blobs), project.version
+    found = Checkout(project, tree, revision)
+    if not found.source_files():
+        raise UserError(f"project {project.name}.sources", project.sources, "folders or files that hold Python source")
+    return found

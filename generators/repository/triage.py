@@ -1,0 +1,115 @@
+"""Triage: may a project serve? Its suite is run several times, in several orders, before anything is broken."""
+
+from __future__ import annotations
+
+import json
+import logging
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from factory.core.digest import digest_of
+from factory.core.errors import GeneratorError
+from generators.repository.runs import Run, RunLimits, RunResult, Suite
+
+logger = logging.getLogger(__name__)
+
+VERSION = 1
+"""Of the rule; part of the cache's key."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TriageConfig:
+    """What a project must offer."""
+
+    min_tests: int = 20
+    """Stable passing tests."""
+    max_suite_ms: int = 20_000
+    """Wall time of one run of the suite, milliseconds."""
+    max_unstable_percent: int = 10
+    """Tests that fail or change between clean runs, percent of all collected."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Profile:
+    """What triage measured."""
+
+    tests: dict[str, int]
+    """Stable passing tests in the order of collection: id to the longest duration seen, milliseconds."""
+    left_out: dict[str, str] = field(default_factory=dict)
+    """Other tests: id to the states seen (`passed/failed`, `skipped`)."""
+    suite_ms: int = 0
+    """Median wall time of one run, milliseconds."""
+    runs: int = 0
+
+    def limits(self) -> RunLimits:
+        """Limits for runs of broken versions, from the durations measured here."""
+        total = sum(self.tests.values())
+        return RunLimits(
+            cpu_ms={name: 1000 + 20 * ms for name, ms in self.tests.items()},
+            other_ms=5000,
+            cpu_s=10 + total // 100,
+            wall_s=30 + self.suite_ms // 20,
+        )
+
+
+def triage(suite: Suite, release: str, config: TriageConfig) -> Profile:
+    """Run the clean suite four times: as it is, twice shuffled, and once as graders do. Raises GeneratorError with the figures
+    when the project can not serve."""
+    wall_s = max(60, config.max_suite_ms // 100)
+    limits = RunLimits(cpu_ms={}, other_ms=60_000, cpu_s=wall_s, wall_s=wall_s)
+    orders = [
+        Run(key="clean"),
+        Run(key="shuffled-1", shuffle=1),
+        Run(key="shuffled-2", shuffle=2),
+        Run(key="plain", plain=True),
+    ]
+    results = suite.run(orders, limits)
+    for result in results:
+        if not result.finished or not result.states or result.errors:
+            raise GeneratorError(f"{release} is refused: its suite does not run clean ({_figures(result)})")
+    profile = _profile(results)
+    unstable = [name for name, states in profile.left_out.items() if states not in ("skipped", "xfailed", "xpassed")]
+    total = len(profile.tests) + len(profile.left_out)
+    if len(profile.tests) < config.min_tests:
+        raise GeneratorError(f"{release} is refused: {len(profile.tests)} stable tests of {total}, fewer than {config.min_tests}")
+    if 100 * len(unstable) > config.max_unstable_percent * total:
+        raise GeneratorError(f"{release} is refused: {len(unstable)} of {total} tests fail or change, {unstable[0]} among them")
+    if profile.suite_ms > config.max_suite_ms:
+        raise GeneratorError(f"{release} is refused: its suite takes {profile.suite_ms} ms, more than {config.max_suite_ms}")
+    logger.info("%s: %d stable tests of %d, %d ms", release, len(profile.tests), total, profile.suite_ms)
+    return profile
+
+
+def cached_triage(suite: Suite, release: str, content: str, config: TriageConfig, cache: Path) -> Profile:
+    """`triage`, remembered in `cache` by the digest of the project's content, so that shards agree. Refusals are remembered too."""
+    record = cache / f"triage-{digest_of({'content': content, 'config': asdict(config), 'version': VERSION})[:24]}.json"
+    if record.exists():
+        value = json.loads(record.read_text())
+        if "refused" in value:
+            raise GeneratorError(value["refused"])
+        return Profile(**value)
+    cache.mkdir(parents=True, exist_ok=True)
+    try:
+        profile = triage(suite, release, config)
+    except GeneratorError as error:
+        record.write_text(json.dumps({"refused": str(error)}))
+        raise
+    record.write_text(json.dumps(asdict(profile)))
+    return profile
+
+
+def _profile(results: list[RunResult]) -> Profile:
+    tests: dict[str, int] = {}
+    left_out: dict[str, str] = {}
+    for name in results[0].states:
+        states = {result.states.get(name, "missing") for result in results}
+        if states == {"passed"}:
+            tests[name] = max(result.ms[name] for result in results)
+        else:
+            left_out[name] = "/".join(sorted(states))
+    walls = sorted(result.wall_ms for result in results)
+    return Profile(tests=tests, left_out=left_out, suite_ms=walls[len(walls) // 2], runs=len(results))
+
+
+def _figures(result: RunResult) -> str:
+    return f"{result.key}: {result.ended}, {len(result.states)} tests reported, {len(result.errors)} collection errors {result.errors[:1]}"
