@@ -147,7 +147,9 @@ WRONG = {
     "a greedy view": CAP
     + LINE
     + "create view sums as with recursive n(i) as (select 'x' union select i || i from n) select i, 1 from n;",
-    "a view of large blobs": CAP + LINE + "create view sums as select zeroblob(15000000), zeroblob(15000000) from goods, goods;",
+    "a view of large blobs": CAP
+    + LINE
+    + "create view sums as select zeroblob(15000000), zeroblob(15000000) from goods, goods;",
     "chance": CAP + LINE + "create view sums as select label, sum(price) + random() * 0 from goods group by label;",
     "a view on what only this file has": CAP
     + LINE
@@ -232,5 +234,5 @@ def test_the_submission_and_the_bundle_stay_as_they_are(place: Path) -> None:
     before = [file.read_bytes() for file in files]
     graded(place, "asked")
     assert [file.read_bytes() for file in files] == before
-    assert sorted(os.listdir(place / "submission")) == ["data.db"]
-    assert sorted(os.listdir(place / "bundle")) == ["other.db"]
+    assert [path.name for path in (place / "submission").iterdir()] == ["data.db"]
+    assert [path.name for path in (place / "bundle").iterdir()] == ["other.db"]
