@@ -66,7 +66,7 @@ class LeakProbe:
             found += self._in_files(mount.path, self._mount(mount.tree), fixes)
         return Evidence(
             filter="leaks",
-            rule=f"no file holds the fixed lines with {CONTEXT} line around them, the instruction none of them, nothing is history",
+            rule=f"no file holds the fixed lines with {CONTEXT} line around them, the instruction none of them, no history",
             passed=not found,
             reason="; ".join(found[:3]),
             data={"fixes": [{"path": fix.path, "lines": len(fix.lines)} for fix in fixes], "leaks": found},
