@@ -10,6 +10,7 @@ import importlib.resources
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from factory.core.digest import Digest, Json, digest_of
@@ -34,8 +35,9 @@ class ReferenceSet:
     name: str
     items: tuple[ReferenceItem, ...]
 
-    @property
+    @cached_property
     def digest(self) -> Digest:
+        """SHA-256 over the name and every item in order."""
         items: list[Json] = [[item.problem, item.part, item.text] for item in self.items]
         return digest_of([self.name, items])
 
