@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, and_, exists, func, or_, select
+from sqlalchemy import ColumnElement, Select, and_, func, or_, select
 
 from factory.core.assessment import TaskState, TaskStatus
 from factory.core.digest import Digest
@@ -149,11 +149,11 @@ def _filters(
     if part is not None:
         filters.append(split_tasks.c.part == part)
     if family is not None:
-        filters.append(exists().where(task_families.c.task == tasks.c.digest, task_families.c.family == family))
+        filters.append(tasks.c.digest.in_(select(task_families.c.task).where(task_families.c.family == family)))
     if source is not None:
-        of_repository = exists().where(task_keys.c.task == tasks.c.digest, task_keys.c.key == f"repository:{source}")
-        of_origin = exists().where(origins.c.task == tasks.c.digest, origins.c.source == source)
-        filters.append(or_(of_repository, of_origin.correlate(tasks)))
+        of_repository = select(task_keys.c.task).where(task_keys.c.key == f"repository:{source}")
+        of_origin = select(origins.c.task).where(origins.c.source == source)
+        filters.append(tasks.c.digest.in_(of_repository.union(of_origin)))
     return filters
 
 

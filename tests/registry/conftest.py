@@ -98,10 +98,23 @@ def cluster() -> Iterator[Cluster]:
             started.stop()
 
 
+@pytest.fixture(scope="session")
+def migrated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An SQLite registry that was migrated once; every test starts with a copy."""
+    path = tmp_path_factory.mktemp("pattern") / "registry.db"
+    database = Database(f"sqlite:///{path}")
+    prepare(database)
+    with database.read() as connection:
+        assert connection.exec_driver_sql("PRAGMA journal_mode").scalar() == "wal"
+    database.close()
+    return path
+
+
 @pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)])
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+def url(request: pytest.FixtureRequest, tmp_path: Path, migrated: Path) -> str:
     """The address of an empty registry."""
     if request.param == "sqlite":
+        shutil.copy(migrated, tmp_path / "registry.db")
         return f"sqlite:///{tmp_path}/registry.db"
     started: Cluster = request.getfixturevalue("cluster")
     return started.create(f"registry_{next(_NUMBERS)}", "pattern")

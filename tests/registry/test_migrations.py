@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from alembic import command
+from alembic.autogenerate import compare_metadata
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import inspect, text
+
+from factory.core.errors import RegistryError
+from registry.database import Database
+from registry.migrations import config
+from registry.schema import REVISIONS, prepare, revision
+from registry.store import Registry
+from registry.tables import metadata
+
+Raw = Callable[[str], None]
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)])
+def empty(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Database]:
+    """A database without any table."""
+    if request.param == "sqlite":
+        database = Database(f"sqlite:///{tmp_path}/registry.db")
+    else:
+        database = Database(request.getfixturevalue("cluster").create(f"empty_{tmp_path.name.lower()}".replace("-", "_")))
+    yield database
+    database.close()
+
+
+def test_migrating_from_nothing_gives_the_tables_of_the_code(empty: Database) -> None:
+    prepare(empty)
+    with empty.read() as connection:
+        context = MigrationContext.configure(connection, opts={"compare_type": True, "compare_server_default": True})
+        assert compare_metadata(context, metadata) == []
+        assert revision(connection) == REVISIONS[-1]
+
+
+def test_the_revisions_that_the_code_names_are_those_on_disk(empty: Database) -> None:
+    with empty.read() as connection:
+        script = ScriptDirectory.from_config(config(connection))
+        assert tuple(found.revision for found in reversed(list(script.walk_revisions()))) == REVISIONS
+        assert script.get_heads() == [REVISIONS[-1]]
+
+
+def test_constraints_are_named_alike_in_code_and_database(empty: Database) -> None:
+    prepare(empty)
+    with empty.read() as connection:
+        inspector = inspect(connection)
+        for table in metadata.sorted_tables:
+            checks = {check["name"] for check in inspector.get_check_constraints(table.name)}
+            named = {str(check.name) for check in table.constraints if check.__visit_name__ == "check_constraint"}
+            assert named <= checks, table.name
+
+
+def test_an_older_schema_is_upgraded_and_keeps_its_rows(empty: Database, tmp_path: Path) -> None:
+    with empty.write() as connection:
+        command.upgrade(config(connection), REVISIONS[0])
+        connection.execute(text("INSERT INTO lineage VALUES ('child', 'parent', 'relation', '')"))
+    url = empty.url.render_as_string(hide_password=False)
+    if not empty.embedded:
+        with pytest.raises(RegistryError, match="upgrade=True"):
+            Registry.open(url, tmp_path / "blobs")
+    with Registry.open(url, tmp_path / "blobs", upgrade=None if empty.embedded else True) as registry:
+        assert [edge.parent for edge in registry.ancestors("child")] == ["parent"]
+        assert "django" in registry.excluded()
+
+
+def test_an_upgrade_that_fails_leaves_the_old_schema(empty: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    with empty.write() as connection:
+        command.upgrade(config(connection), REVISIONS[0])
+        # The third revision seeds this table, and cannot seed a name twice.
+        connection.execute(text("INSERT INTO excluded_repositories VALUES ('sympy', 'mine', '')"))
+    with pytest.raises(RegistryError):
+        prepare(empty, upgrade=True)
+    with empty.read() as connection:
+        assert revision(connection) == REVISIONS[0]
+        connection.execute(text("SELECT * FROM audit")).all()
+    with empty.write() as connection:
+        connection.execute(text("DELETE FROM excluded_repositories"))
+    prepare(empty, upgrade=True)
+
+
+def test_a_newer_schema_is_refused_in_one_clear_line(registry: Registry, raw: Raw, tmp_path: Path) -> None:
+    raw("UPDATE alembic_version SET version_num = 'r9999'")
+    url = registry._database.url.render_as_string(hide_password=False)
+    with pytest.raises(RegistryError, match="schema r9999, newer than this envfactory knows") as caught:
+        Registry.open(url, tmp_path / "blobs")
+    assert "\n" not in str(caught.value)
