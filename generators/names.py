@@ -13,6 +13,8 @@ import random
 from collections.abc import Sequence
 from functools import lru_cache
 
+from factory.core.errors import GeneratorError
+
 CONSONANTS = "bdfghklmnprstvz"
 VOWELS = "aeiou"
 SYLLABLES: tuple[str, ...] = tuple(consonant + vowel for consonant in CONSONANTS for vowel in VOWELS)
@@ -23,6 +25,8 @@ WORDS = frozenset({"base", "data", "file", "like", "line", "make", "more", "move
 ROOMS = ("terminal", "database")
 RESERVES = 16
 """Families of one room that can have a reserve of names."""
+LEFT = 6
+"""Names of a pool that no task takes as slots: contents draw their words from them at least."""
 SHARES = 64
 """A room's names fall into this many equal shares: one for each reserve, the rest for the pools."""
 
@@ -66,7 +70,9 @@ class Names:
         return self._rng
 
     def fresh(self) -> str:
-        """A name that was not drawn before."""
+        """A name that was not drawn before. Raises GeneratorError when the pool has hardly any left."""
+        if len(self._taken) > len(self._pool) - LEFT:
+            raise GeneratorError(f"a pool of {len(self._pool)} names is too small for a task of this depth")
         while True:
             name = self._pool[int(self._rng.random() * len(self._pool))]
             if name not in self._taken:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from factory.core.errors import UserError
+from factory.core.errors import GeneratorError, UserError
 from generators.names import ROOMS, SYLLABLES, Names, partition
 from generators.signatures import SignatureSpace
 
@@ -46,10 +46,20 @@ def test_pools_are_large_enough_for_a_task() -> None:
 
 
 def test_fresh_names_never_repeat_and_words_avoid_them() -> None:
-    names = Names(("a", "b", "c"), random.Random(0))
-    fresh = {names.fresh(), names.fresh()}
-    assert len(fresh) == 2
-    assert {names.word() for _ in range(20)} == {"a", "b", "c"} - fresh
+    pool = tuple("abcdefghij")
+    names = Names(pool, random.Random(0))
+    fresh = [names.fresh() for _ in range(5)]
+    assert len(set(fresh)) == 5
+    assert {names.word() for _ in range(200)} == set(pool) - set(fresh)
+    fork = names.forked(random.Random(1))
+    assert {fork.word() for _ in range(200)} == set(pool) - set(fresh)
+
+
+def test_a_pool_that_runs_out_is_an_error_and_no_endless_search() -> None:
+    names = Names(tuple("abcdefghij"), random.Random(0))
+    with pytest.raises(GeneratorError, match="10 names"):
+        for _ in range(10):
+            names.fresh()
 
 
 def test_signatures_are_ordered_and_weighted() -> None:

@@ -5,15 +5,23 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 INSIDE = Path(__file__).parents[3] / "sandboxes" / "verification" / "inside"
 
 
-def load(name: str) -> Callable[[dict[str, Any], str, str, str], list[dict[str, str]]]:
+Check = Callable[[dict[str, Any], str, str, str], list[dict[str, str]]]
+
+
+def load_module(name: str) -> ModuleType:
     spec = importlib.util.spec_from_file_location(f"checker_{name}", INSIDE / f"{name}.py")
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    check: Callable[[dict[str, Any], str, str, str], list[dict[str, str]]] = module.check
+    return module
+
+
+def load(name: str) -> Check:
+    check: Check = load_module(name).check
     return check

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sqlite3
 import time
 from collections.abc import Callable
@@ -12,9 +13,10 @@ from typing import Any
 
 import pytest
 
-from tests.sandboxes.verification.checkers import load
+from tests.sandboxes.verification.checkers import load_module
 
-check = load("database")
+module = load_module("database")
+check = module.check
 
 SETUP = """
 create table goods (label text, price integer);
@@ -64,7 +66,8 @@ def place(tmp_path: Path) -> Path:
 
 def graded(place: Path, view: str) -> list[dict[str, str]]:
     spec = {"view": view, "objects": OBJECTS, "steps": STEPS, "others": [{"file": "other.db", "rows": ON_OTHER}]}
-    return check(spec, str(place / "submission"), str(place / "bundle"), str(place / "scratch"))
+    results: list[dict[str, str]] = check(spec, str(place / "submission"), str(place / "bundle"), str(place / "scratch"))
+    return results
 
 
 def states(place: Path, view: str) -> dict[str, str]:
@@ -236,3 +239,32 @@ def test_the_submission_and_the_bundle_stay_as_they_are(place: Path) -> None:
     assert [file.read_bytes() for file in files] == before
     assert [path.name for path in (place / "submission").iterdir()] == ["data.db"]
     assert [path.name for path in (place / "bundle").iterdir()] == ["other.db"]
+
+
+def test_a_reader_that_is_killed_is_the_files_fault_and_one_that_raises_is_ours() -> None:
+    killed = module._in_child(lambda: os.kill(os.getpid(), signal.SIGSEGV))
+    assert killed == {"fault": "reading the database ended with SIGSEGV"}
+    with pytest.raises(RuntimeError):
+        module._in_child(lambda: 1 // 0)
+    assert module._in_child(lambda: {"fault": ""}) == {"fault": ""}
+
+
+@pytest.mark.attack
+def test_the_reader_meets_limits_of_memory_and_processor_time() -> None:
+    def greedy() -> dict[str, str]:
+        try:
+            bytearray(1 << 30)
+        except MemoryError:
+            return {"fault": "no memory"}
+        return {"fault": ""}
+
+    def endless() -> None:
+        while True:
+            pass
+
+    assert module._in_child(greedy) == {"fault": "no memory"}
+    module.CPU_S = 1
+    try:
+        assert module._in_child(endless) == {"fault": "reading the database ended with SIGXCPU"}
+    finally:
+        module.CPU_S = 5
