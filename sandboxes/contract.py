@@ -51,7 +51,7 @@ class ProcessResult:
     cpu_s: float = 0.0
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Capability:
     """One property of a back end on this machine: does it hold, and what to do where it does not."""
 

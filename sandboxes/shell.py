@@ -33,6 +33,7 @@ def limit_script(spec: EnvironmentSpec, *, bash: bool, processes: bool) -> str:
         f"ulimit -v {limits.memory_bytes // 1024}",
         f"ulimit -n {limits.open_files}",
         f"ulimit -f {limits.file_bytes // (1024 if bash else 512)}",
+        f"ulimit -t {-(-limits.episode_ms // 1000)}",
         f"umask {spec.umask:03o}",
     ]
     if processes:

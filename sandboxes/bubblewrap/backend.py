@@ -11,12 +11,13 @@ from factory.core.blobs import BlobStore
 from factory.core.errors import SandboxError
 from factory.core.task import EnvironmentSpec, Mount
 from sandboxes.bubblewrap import image as images
-from sandboxes.bubblewrap.capabilities import measure
+from sandboxes.bubblewrap import seccomp
 from sandboxes.bubblewrap.client import HelperClient, HelperRoot
 from sandboxes.bubblewrap.image import BubblewrapImage
 from sandboxes.bubblewrap.sandbox import BubblewrapSandbox
 from sandboxes.contract import Capability, ResolvedImage
 from sandboxes.layers import LayerCache
+from sandboxes.probes import measure
 from sandboxes.spec import ETC, check_spec, version_of
 
 SANDBOX_USER = 65534
@@ -64,7 +65,14 @@ class BubblewrapBackend:
         bwrap, folders = find_bwrap()
         binds = [*images.host_binds(home), ("/proc", "/proc"), ("/dev", "/dev"), *folders]
         binds.append((str(self._layers.folder.resolve()), "/layers"))
-        return HelperRoot(binds=tuple(binds), links=tuple(images.host_links()), files=ETC, bwrap=bwrap, drop=self._drop)
+        return HelperRoot(
+            binds=tuple(binds),
+            links=tuple(images.host_links()),
+            files=ETC,
+            bwrap=bwrap,
+            filter=seccomp.program() if os.uname().machine in seccomp.MACHINES else b"",
+            drop=self._drop,
+        )
 
     def capabilities(self) -> list[Capability]:
         return measure(self)

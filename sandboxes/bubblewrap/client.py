@@ -10,7 +10,7 @@ import socket
 import subprocess
 import sys
 import threading
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +39,8 @@ class HelperRoot:
     """Paths in the root and their text."""
     bwrap: str
     """Path of bubblewrap in the root."""
+    filter: bytes
+    """System call filter of every sandbox; empty for none."""
     drop: int | None
     """User id to become; None when the caller is not root."""
 
@@ -60,8 +62,7 @@ class HelperClient:
                 start_new_session=True,
             )
         ours.settimeout(START_S)
-        config = {"binds": root.binds, "links": root.links, "files": root.files, "bwrap": root.bwrap, "drop": root.drop}
-        ours.send(json.dumps(config).encode())
+        ours.send(json.dumps(asdict(root) | {"filter": root.filter.hex()}).encode())
         try:
             self._receive()
         except SandboxError as error:

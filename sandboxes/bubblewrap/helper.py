@@ -35,6 +35,9 @@ WATCH_S = 0.1
 _BOX = "/box"
 _FACTS = 9
 """Descriptor on which bubblewrap tells its facts; it closes it in what it runs."""
+_FILTER = 8
+"""Descriptor from which bubblewrap reads the system call filter; it closes it too."""
+_FILTER_PATH = "/filter.bpf"
 _FIRST_FREE = 10
 """Descriptors below this one stay taken, so that received ones never collide with a child's."""
 
@@ -50,7 +53,7 @@ def main() -> None:
         return
     sys.path.clear()
     control.send(b"{}")
-    Helper(control, config["bwrap"]).serve()
+    Helper(control, config["bwrap"], filtered=bool(config["filter"])).serve()
 
 
 def _enter_root(config: dict[str, Any]) -> None:
@@ -74,8 +77,11 @@ def _enter_root(config: dict[str, Any]) -> None:
         os.symlink(target, stage + path)
     for path, text in config["files"]:
         os.makedirs(os.path.dirname(stage + path), exist_ok=True)
-        with open(stage + path, "w", encoding="utf-8") as stream:
-            stream.write(text)
+        with open(stage + path, "wb") as stream:
+            stream.write(text.encode())
+    if config["filter"]:
+        with open(stage + _FILTER_PATH, "wb") as stream:
+            stream.write(bytes.fromhex(config["filter"]))
     kernel.pivot_root(stage)
     if drop is not None:
         os.setgroups([])
@@ -108,9 +114,13 @@ class Job:
 class Helper:
     """Boxes by number, and the bubblewrap processes (jobs) that run in each."""
 
-    def __init__(self, control: socket.socket, bwrap: str) -> None:
+    def __init__(self, control: socket.socket, bwrap: str, *, filtered: bool) -> None:
         self._control = control
         self._bwrap = bwrap
+        self._options = ["bwrap", "--json-status-fd", str(_FACTS)]
+        self._filter = filtered
+        if filtered:
+            self._options += ["--seccomp", str(_FILTER)]
         while os.dup(0) < _FIRST_FREE:
             pass
         self._home = os.open("/proc/self/ns/mnt", os.O_RDONLY)
@@ -215,13 +225,17 @@ class Helper:
         """Start bubblewrap in a box. The last descriptor received is the status pipe, the others become 0, 1, 2, ..."""
         *streams, status = received
         facts, facts_write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-        actions = [(os.POSIX_SPAWN_DUP2, source, number) for number, source in enumerate(streams)]
+        actions: list[tuple[int, ...] | tuple[int, int, str, int, int]] = [
+            (os.POSIX_SPAWN_DUP2, source, number) for number, source in enumerate(streams)
+        ]
         actions.append((os.POSIX_SPAWN_DUP2, facts_write, _FACTS))
+        if self._filter:
+            actions.append((os.POSIX_SPAWN_OPEN, _FILTER, _FILTER_PATH, os.O_RDONLY, 0))
         kernel.enter(self._boxes[box])
         try:
             job = os.posix_spawn(
                 self._bwrap,
-                ["bwrap", "--json-status-fd", str(_FACTS), *args],
+                [*self._options, *args],
                 env,
                 file_actions=actions,
                 setsigmask=[],

@@ -67,6 +67,7 @@ def _environment(blobs: BlobStore, environment: EnvironmentSpec, verifier: Verif
         processes=verifier.processes,
         disk_bytes=scratch,
         file_bytes=scratch,
+        episode_ms=verifier.wall_ms,
     )
     return replace(environment, files=FileTree().save(blobs), limits=limits)
 

@@ -1,0 +1,1 @@
+"""The Docker Engine back end, through the docker SDK."""

@@ -1,0 +1,140 @@
+"""Small programs that the docker back end runs inside a container, as text. Standard library only."""
+
+from __future__ import annotations
+
+KEEPER = "trap 'kill -9 -1' USR1; while :; do sleep 1000000 & wait; done"
+"""First process of a container, as the agent's user: on a signal from outside (from inside it only hurts the sender) it
+kills every other process of that user in one call, which no fork can outrun; it also reaps orphans."""
+
+INTERRUPT = """
+import os, signal, sys, time
+shell = sys.argv[1]
+os.write(1, b"r")
+seconds = float(sys.stdin.readline())
+ticks = os.sysconf("SC_CLK_TCK")
+since = (time.clock_gettime(time.CLOCK_BOOTTIME) - seconds) * ticks - 2
+
+def stat(pid):
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as stream:
+            return stream.read().rpartition(b")")[2].split()
+    except OSError:
+        return None
+
+def command(pid):
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as stream:
+            return stream.read().decode(errors="replace").replace("\\0", " ").strip()
+    except OSError:
+        return ""
+
+def send(pid, number):
+    try:
+        os.kill(pid, number)
+    except OSError:
+        pass
+
+spared = {1, os.getpid()}
+for _ in range(10):
+    fresh = []
+    for pid in map(int, filter(str.isdigit, os.listdir("/proc"))):
+        fields = stat(pid)
+        if fields is None or pid in spared:
+            continue
+        if fields[1] == b"0" and shell and command(pid) == shell:
+            spared.add(pid)
+            send(pid, signal.SIGUSR1)
+        elif float(fields[19]) >= since and not (fields[1] == b"1" and command(pid) == "sleep 1000000"):
+            fresh.append(pid)
+    for pid in fresh:
+        spared.add(pid)
+        send(pid, signal.SIGKILL)
+    if not fresh:
+        break
+"""
+"""Make the shell whose command line is the argument give up its command, and kill what started in the last so many
+seconds: their number is asked for once it runs, since its own start takes time."""
+
+EXPORT = """
+import contextlib, json, os, stat, sys
+root, limit, depth_limit = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+taken = 0
+
+def put(path, size=0, data=None, **fields):
+    header = json.dumps({"path": path.encode("unicode_escape").decode(), "size": size, **fields}).encode()
+    out = len(header).to_bytes(4, "big") + header + (data or b"")
+    while out:
+        out = out[os.write(1, out):]
+
+@contextlib.contextmanager
+def opened(folder, name, flags):
+    handle = os.open(name, os.O_PATH | os.O_NOFOLLOW, dir_fd=folder)
+    link, mode = f"/proc/self/fd/{handle}", stat.S_IMODE(os.fstat(handle).st_mode)
+    closed = mode & 0o500 != 0o500
+    try:
+        if closed:
+            os.chmod(link, mode | 0o500)
+        inner = os.open(link, flags)
+        try:
+            yield inner, mode
+        finally:
+            os.close(inner)
+            if closed:
+                os.chmod(link, mode)
+    finally:
+        os.close(handle)
+
+def leaf(folder, name, path):
+    global taken
+    status = os.stat(name, dir_fd=folder, follow_symlinks=False)
+    if stat.S_ISLNK(status.st_mode):
+        target = os.readlink(name, dir_fd=folder)
+        return put(path, kind="link", target=target.encode("unicode_escape").decode())
+    if not stat.S_ISREG(status.st_mode) or taken + status.st_size > limit:
+        return put(path, kind="special")
+    with opened(folder, name, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY) as (inner, mode):
+        status = os.fstat(inner)
+        if not stat.S_ISREG(status.st_mode):
+            return put(path, kind="special")
+        data, left = b"", status.st_size
+        while left > 0 and (part := os.read(inner, left)):
+            data, left = data + part, left - len(part)
+    taken += len(data)
+    put(path, len(data), data, kind="file", executable=bool(mode & 0o100))
+
+def walk(folder, prefix, depth):
+    with os.scandir(folder) as listing:
+        names = sorted((item.name, item.is_dir(follow_symlinks=False)) for item in listing)
+    for name, is_folder in names:
+        if not is_folder:
+            leaf(folder, name, prefix + name)
+        elif depth >= depth_limit:
+            put(prefix + name, kind="special")
+        else:
+            with opened(folder, name, os.O_RDONLY | os.O_DIRECTORY) as (inner, _):
+                walk(inner, prefix + name + "/", depth + 1)
+    if not names and prefix:
+        put(prefix[:-1], kind="directory")
+
+with opened(None, root, os.O_RDONLY | os.O_DIRECTORY) as (inner, _):
+    walk(inner, "", 0)
+os.write(1, (0).to_bytes(4, "big"))
+"""
+"""Write the tree below a folder as a stream of entries, under the rules of `sandboxes.export`; ends with a length of 0."""
+
+FILL = """
+import os, shutil, stat, sys, tarfile
+root = sys.argv[1]
+for name in os.listdir(root):
+    path = os.path.join(root, name)
+    if os.path.isdir(path) and not os.path.islink(path):
+        shutil.rmtree(path)
+    else:
+        os.unlink(path)
+with tarfile.open(fileobj=sys.stdin.buffer, mode="r|") as archive:
+    archive.extraction_filter = lambda member, path: member
+    archive.extractall(root)
+for path in sys.argv[2:]:
+    os.mknod(os.path.join(root, path), stat.S_IFSOCK | 0o644)
+"""
+"""Make a folder equal to the archive on standard input; the further arguments are paths of special entries."""

@@ -1,0 +1,312 @@
+"""One container as a sandbox."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import time
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
+
+from docker import APIClient
+from docker.errors import APIError, NotFound
+
+from factory.core.blobs import BlobStore
+from factory.core.digest import Digest
+from factory.core.errors import SandboxLost
+from factory.core.files import FileTree
+from factory.core.task import EnvironmentSpec, Mount
+from sandboxes.contract import WORKSPACE, CommandResult, ProcessResult, ResolvedImage
+from sandboxes.docker.inside import EXPORT, FILL, INTERRUPT, KEEPER
+from sandboxes.docker.session import GRACE_S, Hands, Session
+from sandboxes.docker.stream import ERROR, ExecStream
+from sandboxes.docker.trees import Archive, Entries
+from sandboxes.export import MAX_DEPTH
+from sandboxes.files import read_argv, read_result, write_argv, write_result
+from sandboxes.shell import SHELL, HeadTail, limit_script, opening_script
+from sandboxes.spec import HOME, USER, shell_environment
+
+STDERR_BYTES = 4096
+"""Tail of a process's error output that is kept, bytes."""
+DEATH_S = 20.0
+"""Seconds that killed processes may take to be gone before the sandbox counts as lost."""
+HARNESS_S = 60.0
+"""Seconds that the back end's own helpers (fill, export) may take in a container."""
+HARNESS_PROCESSES = 8
+"""Processes beyond the task's limit that the back end itself may need in a container."""
+
+_TIMES = re.compile(rb"(\d+)m([\d.]+)s (\d+)m([\d.]+)s\n(\d+)m([\d.]+)s (\d+)m([\d.]+)s\n\Z")
+
+
+@dataclass(frozen=True, kw_only=True)
+class DockerImage:
+    """A base image of the engine and what was found in it."""
+
+    resolved: ResolvedImage
+    reference: str
+    """Image that containers are made from: the base with the task's own mounts."""
+    python: str
+    """Absolute path of the interpreter."""
+    path: str
+    """The PATH inside."""
+    hidden: tuple[str, ...]
+    """Folders covered by an empty read-only one: installed packages, and places that anyone could write to."""
+
+
+class DockerSandbox:
+    """See `sandboxes.contract.Sandbox`. `/workspace`, `/tmp`, the home and `/dev/shm` have the disk limit each."""
+
+    def __init__(
+        self,
+        engine: APIClient,
+        image: DockerImage,
+        spec: EnvironmentSpec,
+        blobs: BlobStore,
+        mounts: tuple[Mount, ...],
+        labels: dict[str, str],
+    ) -> None:
+        self.image = image.resolved
+        self._engine, self._image, self._spec, self._blobs = engine, image, spec, blobs
+        self._environment = shell_environment(spec, {"PATH": image.path})
+        self._session: Session | None = None
+        self._stopped = self._closed = False
+        self._container: str = engine.create_container(
+            image.reference,
+            ["/bin/bash", "--norc", "--noprofile", "-c", KEEPER],
+            user=f"{USER}:{USER}",
+            hostname="sandbox",
+            working_dir=WORKSPACE,
+            labels=labels,
+            host_config=self._host_config(),
+        )["Id"]
+        try:
+            self._start(mounts)
+        except BaseException:
+            self.close()
+            raise
+
+    def _host_config(self) -> dict[str, object]:
+        limits = self._spec.limits
+        disk = f"rw,exec,nosuid,nodev,size={limits.disk_bytes},nr_inodes={limits.disk_bytes // 4096 + 64}"
+        writable = {WORKSPACE: "0755", HOME: "0755", "/tmp": "1777"}
+        covers = {path: "ro,size=4k,mode=0755" for path in self._image.hidden if path not in writable}
+        folders = {path: f"{disk},mode={mode},uid={USER},gid={USER}" for path, mode in writable.items()}
+        memory = limits.memory_bytes + limits.disk_bytes
+        config: dict[str, object] = self._engine.create_host_config(
+            network_mode="none",
+            cap_drop=["ALL"],
+            security_opt=["no-new-privileges"],
+            pids_limit=limits.processes + HARNESS_PROCESSES,
+            mem_limit=memory,
+            memswap_limit=memory,
+            shm_size=limits.disk_bytes,
+            tmpfs=covers | folders,
+        )
+        return config
+
+    def _start(self, mounts: tuple[Mount, ...]) -> None:
+        archive = Archive(owner=0)
+        for mount in mounts:
+            archive.add_tree(self._blobs, FileTree.load(self._blobs, mount.tree), mount.path.strip("/"))
+        try:
+            self._engine.put_archive(self._container, "/", archive.data())
+            self._engine.start(self._container)
+        except APIError as error:
+            raise SandboxLost(f"the engine does not start a container: {error.explanation}") from error
+        if archive.special:
+            script = "import os, stat, sys\nfor path in sys.argv[1:]: os.mknod('/' + path, stat.S_IFSOCK | 0o644)"
+            self._harness([self._image.python, "-I", "-S", "-c", script, *archive.special], b"", user=0)
+        self._fill(self._spec.files, fresh=True)
+
+    def _fill(self, digest: Digest, *, fresh: bool = False) -> None:
+        tree = FileTree.load(self._blobs, digest)
+        if fresh and not tree:
+            return
+        archive = Archive(owner=USER)
+        archive.add_tree(self._blobs, tree)
+        argv = [self._image.python, "-I", "-S", "-c", FILL, WORKSPACE, *archive.special]
+        self._harness(argv, archive.data(), user=USER)
+
+    def _harness(self, argv: list[str], stdin: bytes, *, user: int) -> None:
+        stream = ExecStream(self._engine, self._container, argv, user=f"{user}:{user}")
+        said = HeadTail(STDERR_BYTES)
+
+        def take(_: int, data: bytes) -> bool:
+            said.add(data)
+            return False
+
+        try:
+            stream.send(stdin, last=True)
+            stream.pump(time.monotonic() + HARNESS_S, take)
+            code = stream.exit_code()
+        finally:
+            stream.close()
+        if code != 0:
+            raise SandboxLost(f"a helper in the container ended with {code}: {said.kept.decode(errors='replace').strip()}")
+
+    def _enter(self, argv: list[str]) -> ExecStream:
+        """Start `argv` as the agent with the sandbox's variables and no others."""
+        variables = [f"{name}={value}" for name, value in self._environment.items()]
+        return ExecStream(
+            self._engine,
+            self._container,
+            ["/usr/bin/env", "-i", *variables, *argv],
+            user=f"{USER}:{USER}",
+            workdir=WORKSPACE,
+        )
+
+    def run(self, command: str, *, timeout_s: float, output_bytes: int) -> CommandResult:
+        self._check_running()
+        if "\0" in command:
+            return CommandResult(exit_code=2, output=b"the command holds a NUL character\n"[:output_bytes])
+        if self._session is None or self._session.closed:
+            opening = opening_script(limit_script(self._spec, bash=True, processes=False))
+            hands = Hands(spawn=lambda: self._enter(SHELL), interrupt=self._interrupt, end=self._kill_all)
+            self._session = Session(hands, opening)
+        return self._session.run(command.encode(errors="surrogatepass"), timeout_s, output_bytes)
+
+    def _interrupt(self, started: float, shell: str = shlex.join(SHELL)) -> None:
+        """Best effort: a full process table or a killed helper leaves the rest to `_kill_all`."""
+        argv = [self._image.python, "-I", "-S", "-c", INTERRUPT, shell]
+        try:
+            stream = ExecStream(self._engine, self._container, argv, user=f"{USER}:{USER}")
+        except SandboxLost:
+            return
+        if stream.pump(time.monotonic() + GRACE_S, lambda *_: True):
+            stream.send(b"%.3f\n" % (time.monotonic() - started), last=True)
+            stream.pump(time.monotonic() + GRACE_S, lambda *_: False)
+        stream.close()
+
+    def _kill_all(self) -> None:
+        """Kill every process but the keeper and wait until they are gone. Raises SandboxLost."""
+        limit = time.monotonic() + DEATH_S
+        while time.monotonic() < limit:
+            try:
+                self._engine.kill(self._container, "USR1")
+                time.sleep(0.02)
+                if len(self._engine.top(self._container)["Processes"]) <= 2:
+                    return
+            except APIError as error:
+                raise SandboxLost(f"the container is gone: {error.explanation}") from error
+        raise SandboxLost("the processes of a container do not die")
+
+    def process(self, argv: list[str], *, stdin: bytes, timeout_s: float, output_bytes: int) -> ProcessResult:
+        self._check_running()
+        limits = limit_script(self._spec, bash=False, processes=False)
+        script = f'{limits} && printf s >&2 && {{ "$@"; code=$?; times >&2; exit $code; }}'
+        started = time.monotonic()
+        stream = self._enter(["/bin/sh", "-c", script, "sh", *argv])
+        try:
+            stream.send(stdin, last=True)
+            collected = _Collected(output_bytes)
+            done = stream.pump(started + timeout_s, collected.take) or stream.ended
+            if not done:
+                self._interrupt(started, shell="")
+                if not stream.pump(time.monotonic() + GRACE_S, collected.take) and not stream.ended:
+                    self._kill_all()
+            return collected.result(None if not done else stream.exit_code(), time.monotonic() - started, timed_out=not done)
+        finally:
+            stream.close()
+
+    def read_file(self, path: str, limit: int) -> bytes:
+        return read_result(self.process(read_argv(path, limit), stdin=b"", timeout_s=20, output_bytes=limit + 1), path)
+
+    def write_file(self, path: str, data: bytes) -> None:
+        write_result(self.process(write_argv(path), stdin=data, timeout_s=20, output_bytes=1024), path)
+
+    def stop(self) -> None:
+        if not self._stopped and not self._closed:
+            self._stopped = True
+            if self._session is not None:
+                self._session.close()
+            self._kill_all()
+
+    def export(self) -> Digest:
+        if self._closed:
+            raise SandboxLost("the sandbox is closed")
+        argv = [self._image.python, "-I", "-S", "-c", EXPORT, WORKSPACE, str(self._spec.limits.disk_bytes), str(MAX_DEPTH)]
+        stream = ExecStream(self._engine, self._container, argv, user=f"{USER}:{USER}")
+        entries, said = Entries(self._blobs), HeadTail(STDERR_BYTES)
+
+        def take(channel: int, data: bytes) -> bool:
+            if channel == ERROR:
+                said.add(data)
+                return False
+            return entries.add(data)
+
+        try:
+            stream.send(b"", last=True)
+            stream.pump(time.monotonic() + HARNESS_S, take)
+        finally:
+            stream.close()
+        if not entries.complete:
+            raise SandboxLost(f"the files of the container cannot be read: {said.kept.decode(errors='replace').strip()}")
+        return entries.tree().save(self._blobs)
+
+    def snapshot(self) -> Digest:
+        self._check_running()
+        return self.export()
+
+    def restore(self, tree: Digest) -> None:
+        self._check_running()
+        if self._session is not None:
+            self._session.close()
+            self._session = None
+        self._kill_all()
+        self._fill(tree)
+
+    def close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        if self._session is not None:
+            self._session.abandon()
+        try:
+            self._engine.remove_container(self._container, force=True, v=True)
+        except NotFound:
+            pass
+        except APIError as error:
+            raise SandboxLost(f"the engine does not remove a container: {error.explanation}") from error
+
+    def _check_running(self) -> None:
+        if self._closed or self._stopped:
+            raise SandboxLost("the sandbox was stopped")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+
+class _Collected:
+    """What one process wrote: its output up to a limit, and its errors' tail."""
+
+    def __init__(self, output_bytes: int) -> None:
+        self._room = output_bytes
+        self._stdout = bytearray()
+        self._stderr = HeadTail(2 * STDERR_BYTES)
+
+    def take(self, stream: int, data: bytes) -> bool:
+        if stream == ERROR:
+            self._stderr.add(data)
+        else:
+            self._stdout += data[: self._room - len(self._stdout)]
+        return False
+
+    def result(self, code: int | None, wall_s: float, *, timed_out: bool) -> ProcessResult:
+        """Raises SandboxLost when the process never started."""
+        said = self._stderr.kept
+        if not said.startswith(b"s"):
+            raise SandboxLost(f"the process did not start: {said.decode(errors='replace').strip()}")
+        told = _TIMES.search(said)
+        numbers = [float(number) for number in told.groups()] if told else [0.0] * 8
+        return ProcessResult(
+            exit_code=code,
+            stdout=bytes(self._stdout),
+            stderr_tail=said[1 : told.start() if told else None][-STDERR_BYTES:],
+            timed_out=timed_out,
+            wall_s=wall_s,
+            cpu_s=60 * sum(numbers[::2]) + sum(numbers[1::2]),
+        )
