@@ -7,6 +7,7 @@ import tomllib
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 from factory.core.blobs import BlobStore
 from factory.core.digest import Digest, digest_of
@@ -115,7 +116,7 @@ def load_fleet(path: Path | None = None) -> Fleet:
         raise UserError("fleet", str(path), f"a readable TOML file ({error})") from None
     projects = []
     for row in value.get("project", []):
-        known = {name: tuple(item) if isinstance(item, list) else item for name, item in row.items()}
+        known: dict[str, Any] = {name: tuple(item) if isinstance(item, list) else item for name, item in row.items()}
         try:
             projects.append(Project(**known))
         except TypeError as error:

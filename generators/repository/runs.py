@@ -115,7 +115,9 @@ class Suite:
         """
         shares = [share for share in (runs[index::workers] for index in range(workers)) if share]
         with ThreadPoolExecutor(max(1, len(shares))) as pool:
-            found = {result.key: result for batch in pool.map(lambda share: self._batch(share, limits), shares) for result in batch}
+            found = {
+                result.key: result for batch in pool.map(lambda share: self._batch(share, limits), shares) for result in batch
+            }
         return [found[run.key] for run in runs]
 
     def _batch(self, runs: list[Run], limits: RunLimits) -> list[RunResult]:
@@ -143,7 +145,9 @@ class Suite:
         if [result.key for result in lines] == [run.key for run in runs]:
             return lines
         if lines and lines[0].key == "warm":
-            raise GeneratorError(f"{project.release}: no test was collected ({lines[0].ended}) {'; '.join(lines[0].errors)[-500:]}")
+            raise GeneratorError(
+                f"{project.release}: no test was collected ({lines[0].ended}) {'; '.join(lines[0].errors)[-500:]}"
+            )
         said = done.stderr_tail.decode(errors="replace").strip()[-300:]
         raise GeneratorError(f"{project.release}: {len(lines)} of {len(runs)} runs came back, exit {done.exit_code}: {said}")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -15,6 +16,8 @@ logger = logging.getLogger(__name__)
 
 VERSION = 1
 """Of the rule; part of the cache's key."""
+QUICK_MS = 100
+"""A test this quick may use 20 times as much CPU time; slower ones have limits of their own."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,15 +44,27 @@ class Profile:
     """Median wall time of one run, milliseconds."""
     runs: int = 0
 
+    def test_cpu_ms(self, names: Iterable[str]) -> dict[str, int]:
+        """CPU limits of tests slower than `QUICK_MS`, by id. In powers of four, so that noise seldom changes one."""
+        return {name: 20 * power_of_four(self.tests[name]) for name in names if self.tests[name] > QUICK_MS}
+
+    def suite_s(self) -> int:
+        """CPU and wall seconds that a whole run may take: far above what it took, in powers of four."""
+        return max(60, power_of_four(self.suite_ms) // 100)
+
     def limits(self) -> RunLimits:
         """Limits for runs of broken versions, from the durations measured here."""
-        total = sum(self.tests.values())
         return RunLimits(
-            cpu_ms={name: 1000 + 20 * ms for name, ms in self.tests.items()},
-            other_ms=5000,
-            cpu_s=10 + total // 100,
-            wall_s=30 + self.suite_ms // 20,
+            cpu_ms=self.test_cpu_ms(self.tests), other_ms=20 * QUICK_MS, cpu_s=self.suite_s(), wall_s=2 * self.suite_s()
         )
+
+
+def power_of_four(value: int) -> int:
+    """The least power of four that is at least `value`."""
+    power = 1
+    while power < value:
+        power *= 4
+    return power
 
 
 def triage(suite: Suite, release: str, config: TriageConfig) -> Profile:
@@ -71,7 +86,9 @@ def triage(suite: Suite, release: str, config: TriageConfig) -> Profile:
     unstable = [name for name, states in profile.left_out.items() if states not in ("skipped", "xfailed", "xpassed")]
     total = len(profile.tests) + len(profile.left_out)
     if len(profile.tests) < config.min_tests:
-        raise GeneratorError(f"{release} is refused: {len(profile.tests)} stable tests of {total}, fewer than {config.min_tests}")
+        raise GeneratorError(
+            f"{release} is refused: {len(profile.tests)} stable tests of {total}, fewer than {config.min_tests}"
+        )
     if 100 * len(unstable) > config.max_unstable_percent * total:
         raise GeneratorError(f"{release} is refused: {len(unstable)} of {total} tests fail or change, {unstable[0]} among them")
     if profile.suite_ms > config.max_suite_ms:
@@ -81,7 +98,7 @@ def triage(suite: Suite, release: str, config: TriageConfig) -> Profile:
 
 
 def cached_triage(suite: Suite, release: str, content: str, config: TriageConfig, cache: Path) -> Profile:
-    """`triage`, remembered in `cache` by the digest of the project's content, so that shards agree. Refusals are remembered too."""
+    """`triage`, remembered in `cache` by the digest of the project's content, so that shards agree; so are refusals."""
     record = cache / f"triage-{digest_of({'content': content, 'config': asdict(config), 'version': VERSION})[:24]}.json"
     if record.exists():
         value = json.loads(record.read_text())
@@ -112,4 +129,5 @@ def _profile(results: list[RunResult]) -> Profile:
 
 
 def _figures(result: RunResult) -> str:
-    return f"{result.key}: {result.ended}, {len(result.states)} tests reported, {len(result.errors)} collection errors {result.errors[:1]}"
+    first = result.errors[0] if result.errors else "none"
+    return f"{result.key}: {result.ended}, {len(result.states)} tests reported, {len(result.errors)} collection errors: {first}"

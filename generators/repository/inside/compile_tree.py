@@ -1,4 +1,3 @@
-# ruff: noqa: PTH (works on descriptors, or must import little)
 """Compiles every module below a folder and prints {path of the bytecode file: base64} as JSON.
 
 The bytecode is marked as never to be checked against its source (the tree is read-only), and marshalled in format

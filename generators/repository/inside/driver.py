@@ -1,4 +1,3 @@
-# ruff: noqa: PTH (works on descriptors, or must import little)
 """Runs a project's test suite many times inside one sandbox, each time on another version of one file.
 
 Reads one JSON job on standard input and prints one JSON line per run:

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from generators.repository.operators.base import Operator, Place, is_string
+from generators.repository.operators.base import Operator, Place, is_string, spaced
 
-OTHERS: dict[type[cst.CSTNode], type[cst.BaseBinaryOp]] = {
+OTHERS: dict[type[cst.CSTNode], type[cst.CSTNode]] = {
     cst.Add: cst.Subtract,
     cst.Subtract: cst.Add,
     cst.Multiply: cst.FloorDivide,
@@ -27,7 +27,7 @@ def changes(node: cst.CSTNode, place: Place) -> Iterator[cst.CSTNode]:
     if not isinstance(operation, cst.BinaryOperation) or is_string(operation.left) or is_string(operation.right):
         return  # on strings another operator is only a type error
     if other := OTHERS.get(type(node)):
-        yield other(whitespace_before=node.whitespace_before, whitespace_after=node.whitespace_after)  # type: ignore
+        yield spaced(other, node)
 
 
 OPERATOR = Operator("arithmetic_operator", tuple(OTHERS), changes, "an arithmetic operator")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import libcst as cst
 
@@ -41,6 +42,12 @@ class Operator:
 def swapped(table: Sequence[tuple[type[cst.CSTNode], type[cst.CSTNode]]]) -> dict[type[cst.CSTNode], type[cst.CSTNode]]:
     """A two-way table of node types."""
     return dict(table) | {second: first for first, second in table}
+
+
+def spaced(kind: type[cst.CSTNode], like: cst.CSTNode) -> cst.CSTNode:
+    """A new operator of type `kind` with the whitespace of `like`."""
+    space: dict[str, Any] = {name: getattr(like, name) for name in ("whitespace_before", "whitespace_after")}
+    return kind(**space)
 
 
 def is_string(node: cst.CSTNode) -> bool:

@@ -6,14 +6,14 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from generators.repository.operators.base import Operator, Place, swapped
+from generators.repository.operators.base import Operator, Place, spaced, swapped
 
 PAIRS = swapped([(cst.Equal, cst.NotEqual), (cst.In, cst.NotIn), (cst.Is, cst.IsNot)])
 
 
 def changes(node: cst.CSTNode, place: Place) -> Iterator[cst.CSTNode]:
     if other := PAIRS.get(type(node)):
-        yield other(whitespace_before=node.whitespace_before, whitespace_after=node.whitespace_after)  # type: ignore[attr-defined]
+        yield spaced(other, node)
 
 
 OPERATOR = Operator("comparison_negated", tuple(PAIRS), changes, "a comparison")

@@ -1,0 +1,203 @@
+"""The parent side of a test run: starts a child that runs pytest, collects its events, and leaves nothing alive.
+
+The parent never imports graded code. The child has a session of its own; when the run is over, the
+whole tree below this process is killed: children whose parent died come here, since this process is
+their subreaper.
+"""
+
+import contextlib
+import ctypes
+import json
+import os
+import resource
+import secrets
+import selectors
+import signal
+import sys
+import time
+
+EVENT_BYTES = 32 << 20
+"""Most bytes of events that one run may send."""
+PR_SET_CHILD_SUBREAPER = 36
+
+
+def adopt_orphans():
+    """Become the parent of descendants whose own parent dies."""
+    if ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "prctl(PR_SET_CHILD_SUBREAPER)")
+
+
+def run(body, spec, *, wall_s, cpu_s, output=os.devnull):
+    """Fork, call `body(events, control)` in the child, hand it `spec`, collect what it reports.
+
+    `body` never returns; its standard output and error go to the file `output`. Returns {ids, errors,
+    tests: {id: event}, running, finished, tampered, ended, wall_s}: `finished` says that the child reported its
+    end and exited by itself; `running` is the test that had begun and not ended; `ended` is `exit:<code>`,
+    `signal:<number>`, `wall` or `events` (too many bytes).
+    """
+    events_out, events_in = os.pipe()
+    control_out, control_in = os.pipe()
+    started = time.monotonic()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            os.close(events_out)
+            os.close(control_in)
+            _prepare(spec["root"], cpu_s, output)
+            body(events_in, control_out)
+        finally:
+            os._exit(70)
+    os.close(events_in)
+    os.close(control_out)
+    try:
+        _write(control_in, json.dumps(spec).encode() + b"\n")
+        result = _watch(pid, events_out, control_in, started + wall_s)
+    finally:
+        kill_descendants()
+        os.close(events_out)
+        os.close(control_in)
+    result["wall_s"] = time.monotonic() - started
+    return result
+
+
+def _prepare(root, cpu_s, output):
+    """In the child: own session, nothing to read, no terminal, a CPU limit as a backstop, the tree's root."""
+    os.setsid()
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    target = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    os.dup2(target, 1)
+    os.dup2(target, 2)
+    limit = max(1, int(cpu_s))
+    resource.setrlimit(resource.RLIMIT_CPU, (limit, limit + 1))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    os.chdir(root)
+
+
+def fresh_interpreter(plugin):
+    """A `body` that runs `plugin` (a path) in a new interpreter: no site, no user site, nothing unsafe on the path."""
+
+    def body(events, control):
+        os.set_inheritable(events, True)
+        os.set_inheritable(control, True)
+        argv = [sys.executable, "-s", "-S", "-P", "-B", plugin, str(events), str(control)]
+        os.execve(sys.executable, argv, environment())
+
+    return body
+
+
+def environment():
+    """Variables of a test process: a short list of our own, nothing else of what was there."""
+    return {
+        "PATH": os.environ.get("PATH", os.defpath),
+        "HOME": "/tmp",
+        "LANG": os.environ.get("LANG", "C.UTF-8"),
+        "TZ": os.environ.get("TZ", "UTC"),
+        "PYTHONHASHSEED": "0",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+    }
+
+
+def _write(target, data):
+    try:
+        while data:
+            data = data[os.write(target, data) :]
+    except BrokenPipeError:
+        return
+
+
+def _watch(pid, events, control, deadline):
+    nonce = secrets.token_hex(16)
+    result = {"ids": None, "errors": [], "tests": {}, "running": None, "finished": False, "tampered": [], "ended": ""}
+    buffer, total = b"", 0
+    with selectors.DefaultSelector() as selector:
+        selector.register(events, selectors.EVENT_READ)
+        while True:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                result["ended"] = "wall"
+                return result
+            if not selector.select(min(left, 0.2)):
+                if _exited(pid):  # a surviving grandchild can hold the pipe open
+                    break
+                continue
+            data = os.read(events, 1 << 16)
+            total += len(data)
+            if total > EVENT_BYTES:
+                result["ended"] = "events"
+                return result
+            if not data:
+                break
+            *lines, buffer = (buffer + data).split(b"\n")
+            for line in lines:
+                _take(line, result, control, nonce)
+    result["ended"] = _ending(pid, deadline)
+    result["finished"] = result["finished"] and result["ended"].startswith("exit:")
+    return result
+
+
+def _take(line, result, control, nonce):
+    """One event; what does not parse or carries another nonce is dropped."""
+    try:
+        event = json.loads(line)
+        kind = event["event"]
+        if kind == "collected" and result["ids"] is None:
+            result["ids"], result["errors"] = [str(name) for name in event["ids"]], event["errors"]
+            _write(control, nonce.encode() + b"\n")
+            return
+        if event["nonce"] != nonce or result["finished"]:
+            return
+        if kind == "start":
+            result["running"] = event["id"]
+        elif kind == "test":
+            first = event["id"] not in result["tests"]
+            result["tests"][event["id"]] = event if first else {**event, "state": "error"}
+            result["running"] = None
+        elif kind == "end":
+            result["finished"], result["tampered"] = True, event["tampered"]
+    except (ValueError, KeyError, TypeError):
+        return
+
+
+def _exited(pid):
+    return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+
+
+def _ending(pid, deadline):
+    while not _exited(pid):
+        if time.monotonic() > deadline:
+            return "wall"
+        time.sleep(0.002)
+    status = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+    return f"exit:{status.si_status}" if status.si_code == os.CLD_EXITED else f"signal:{status.si_status}"
+
+
+def kill_descendants():
+    """Kill everything that has this process as ancestor, and reap it all."""
+    while True:
+        for victim in _descendants():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(victim, signal.SIGKILL)
+        try:
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        except ChildProcessError:
+            return
+        time.sleep(0.001)
+
+
+def _descendants():
+    """Process ids below this one, from /proc."""
+    parents = {}
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            try:
+                with open(f"/proc/{name}/stat", "rb") as file:
+                    parents[int(name)] = int(file.read().rpartition(b")")[2].split()[1])
+            except (FileNotFoundError, ProcessLookupError):
+                continue
+    found, level = [], [os.getpid()]
+    while level:
+        level = [pid for pid, parent in parents.items() if parent in level]
+        found += level
+    return found
