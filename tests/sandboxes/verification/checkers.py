@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -18,7 +19,11 @@ def load_module(name: str) -> ModuleType:
     spec = importlib.util.spec_from_file_location(f"checker_{name}", INSIDE / f"{name}.py")
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    sys.path.insert(0, str(INSIDE))  # as the bootstrap does with the bundle
+    try:
+        spec.loader.exec_module(module)
+    finally:
+        sys.path.remove(str(INSIDE))
     return module
 
 

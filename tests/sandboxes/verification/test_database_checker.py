@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from tests.sandboxes.verification.checkers import load_module
+from tests.sandboxes.verification.checkers import load, load_module
 
-module = load_module("database")
-check = module.check
+check = load("database")
+reader = load_module("database_reader")
 
 SETUP = """
 create table goods (label text, price integer);
@@ -66,8 +66,7 @@ def place(tmp_path: Path) -> Path:
 
 def graded(place: Path, view: str) -> list[dict[str, str]]:
     spec = {"view": view, "objects": OBJECTS, "steps": STEPS, "others": [{"file": "other.db", "rows": ON_OTHER}]}
-    results: list[dict[str, str]] = check(spec, str(place / "submission"), str(place / "bundle"), str(place / "scratch"))
-    return results
+    return check(spec, str(place / "submission"), str(place / "bundle"), str(place / "scratch"))
 
 
 def states(place: Path, view: str) -> dict[str, str]:
@@ -242,11 +241,11 @@ def test_the_submission_and_the_bundle_stay_as_they_are(place: Path) -> None:
 
 
 def test_a_reader_that_is_killed_is_the_files_fault_and_one_that_raises_is_ours() -> None:
-    killed = module._in_child(lambda: os.kill(os.getpid(), signal.SIGSEGV))
+    killed = reader.in_child(lambda: os.kill(os.getpid(), signal.SIGSEGV))
     assert killed == {"fault": "reading the database ended with SIGSEGV"}
     with pytest.raises(RuntimeError):
-        module._in_child(lambda: 1 // 0)
-    assert module._in_child(lambda: {"fault": ""}) == {"fault": ""}
+        reader.in_child(lambda: 1 // 0)
+    assert reader.in_child(lambda: {"fault": ""}) == {"fault": ""}
 
 
 @pytest.mark.attack
@@ -262,9 +261,9 @@ def test_the_reader_meets_limits_of_memory_and_processor_time() -> None:
         while True:
             pass
 
-    assert module._in_child(greedy) == {"fault": "no memory"}
-    module.CPU_S = 1
+    assert reader.in_child(greedy) == {"fault": "no memory"}
+    reader.CPU_S = 1
     try:
-        assert module._in_child(endless) == {"fault": "reading the database ended with SIGXCPU"}
+        assert reader.in_child(endless) == {"fault": "reading the database ended with SIGXCPU"}
     finally:
-        module.CPU_S = 5
+        reader.CPU_S = 5
