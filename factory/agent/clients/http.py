@@ -32,6 +32,9 @@ ROUTE = "/inference/v1/generate"
 FLOOR = -9999.0
 """What the server sends in place of a log-probability that is minus infinity or no number."""
 
+_OTHER_FORM = (KeyError, IndexError, TypeError, ValueError, AttributeError)
+"""What reading an answer of another form raises."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class ServerConfig:
@@ -150,17 +153,18 @@ class ServerClient:
 
 
 def _completion(answer: dict[str, Any], stop: frozenset[int]) -> Completion:
-    choice = answer["choices"][0]
-    content = choice["logprobs"]["content"]
-    values = [math.nan if item["logprob"] <= FLOOR else item["logprob"] for item in content]
-    details = (answer.get("usage") or {}).get("prompt_tokens_details") or {}
-    return completion(choice["token_ids"], values, stop, details.get("cached_tokens") or 0)
+    try:
+        choice = answer["choices"][0]
+        values = [math.nan if item["logprob"] <= FLOOR else item["logprob"] for item in choice["logprobs"]["content"]]
+        details = (answer.get("usage") or {}).get("prompt_tokens_details") or {}
+        return completion(choice["token_ids"], values, stop, details.get("cached_tokens") or 0)
+    except _OTHER_FORM as error:
+        return Completion(ids=(), logprobs=(), finish="length", error=f"the server's answer has another form: {error!r}")
 
 
 def _candidate(answer: dict[str, Any], id: int) -> float:
-    content = answer["choices"][0]["logprobs"]["content"][0]
-    for item in content["top_logprobs"]:
-        if item["token_id"] == id:
-            value: float = item["logprob"]
-            return value
-    raise PolicyError(f"the server gave no log-probability for token {id}")
+    try:
+        found = {item["token_id"]: item["logprob"] for item in answer["choices"][0]["logprobs"]["content"][0]["top_logprobs"]}
+        return float(found[id])
+    except _OTHER_FORM as error:
+        raise PolicyError(f"the server gave no log-probability for token {id}: {error!r}") from error
