@@ -58,8 +58,6 @@ class PolicySettings(Section):
     """What a new line begins from: `tiny`, `smollm2`, or a model's folder or hub name."""
     servers: tuple[str, ...] = ()
     """Addresses of vLLM servers that serve the policy; empty: vLLM runs in this process."""
-    served_name: str = ""
-    """Name under which the servers offer the model; empty: the only one that they have."""
     shares: ShareSettings = ShareSettings()
     dtype: Literal["float32", "bfloat16"] = "float32"
     temperature: float = Field(1.0, gt=0)

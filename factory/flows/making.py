@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from filters.loopholes import probe_many
-
 from factory.core.digest import Digest
-from factory.core.task import TaskKind
-from factory.flows.night import Night
-from filters.validity import check_validity_many
+from factory.core.task import Task, TaskKind
+from factory.flows.night import SHARDS_AT_ONCE, Night
+from filters.loopholes import LoopholeConfig, probe_many
+from filters.validity import Judged, ValidityConfig, check_validity_many
 
 
 @dataclass(frozen=True)
@@ -46,22 +46,26 @@ def make(night: Night, shard: Shard) -> list[Digest]:
         found = list(generator.generate(shop.blobs, seed=night.seed, start=shard.start, count=shard.count))
         registered = shop.registry.register_many(found, run=night.run.id)
         digests = list(dict.fromkeys(one.digest for one in registered))
-        tasks = [shop.registry.task(digest) for digest in digests]
-        workers = shop.settings.sandbox.workers
-        validity = check_validity_many(tasks, backend=shop.backend, blobs=shop.blobs, workers=workers)
-        valid = [task for task, evidence in zip(tasks, validity, strict=True) if evidence.passed]
-        loopholes = probe_many(valid, backend=shop.backend, blobs=shop.blobs, workers=workers)
-        pairs = [
-            *zip(digests, validity, strict=True),
-            *((task.digest, one) for task, one in zip(valid, loopholes, strict=True)),
-        ]
-        shop.registry.add_evidence_many(pairs, run=night.run.id)
+        judged = check(night, [shop.registry.task(digest) for digest in digests])
         return {
             "asked": shard.count,
             "generated": len(found),
             "new": sum(one.created for one in registered),
+            "not_judged": [one.fault for one in judged if one.evidence is None],
             "digests": digests,
         }
 
     record = night.once(f"make {shard.name}", work)
     return [] if record is None else list(record["digests"])
+
+
+def check(night: Night, tasks: Sequence[Task]) -> list[Judged]:
+    """Validity of each task, and the loophole probes of the valid ones; evidence is stored, faults are returned."""
+    shop = night.shop
+    workers = max(1, shop.settings.sandbox.workers // SHARDS_AT_ONCE)
+    judged = check_validity_many(tasks, backend=shop.backend, blobs=shop.blobs, config=ValidityConfig(workers=workers))
+    valid = [task for task, one in zip(tasks, judged, strict=True) if one.evidence is not None and one.evidence.passed]
+    judged += probe_many(valid, backend=shop.backend, blobs=shop.blobs, config=LoopholeConfig(workers=workers))
+    found = [(one.task, one.evidence) for one in judged if one.evidence is not None]
+    shop.registry.add_evidence_many(found, run=night.run.id)
+    return judged

@@ -15,6 +15,8 @@ from factory.flows.workshop import Workshop
 from registry.runs import RunRow
 
 FLOW = "nightly"
+SHARDS_AT_ONCE = 2
+"""Shards of one run at work at the same time."""
 
 
 class Progress(Protocol):

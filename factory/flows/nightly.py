@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,16 +19,14 @@ from prefect.task_runners import ThreadPoolTaskRunner
 from factory.core.digest import Digest
 from factory.core.errors import FactoryError
 from factory.flows import assessing, making, policy_line, screening, splitting
-from factory.flows.night import Night, Progress, Silent
+from factory.flows.night import SHARDS_AT_ONCE, Night, Silent
 from factory.flows.workshop import Workshop
 from factory.settings import Settings, load_settings
 from registry.runs import RunState
 
-SHARDS_AT_ONCE = 2
-
 
 @task(name="shard", task_run_name="{name}", cache_policy=NO_CACHE, persist_result=False)
-def shard(name: str, work: Callable[[], Any]) -> Any:
+def shard_task(name: str, work: Callable[[], Any]) -> Any:
     """One shard of one stage."""
     return work()
 
@@ -36,16 +35,19 @@ def shard(name: str, work: Callable[[], Any]) -> Any:
     name="nightly",
     validate_parameters=False,
     persist_result=False,
-    task_runner=ThreadPoolTaskRunner(max_workers=SHARDS_AT_ONCE),
+    task_runner=ThreadPoolTaskRunner(max_workers=SHARDS_AT_ONCE),  # type: ignore[arg-type]
 )
 def nightly(
     config: str | None = None,
     data: str | None = None,
     day: str | None = None,
     settings: Settings | None = None,
-    progress: Progress | None = None,
+    progress: Any = None,
 ) -> dict[str, Any]:
-    """Run one night. A deployment gives the paths of settings file and data folder; `day` defaults to today (UTC)."""
+    """Run one night. A deployment gives the paths of settings file and data folder; `day` defaults to today (UTC).
+
+    `progress` is a `Progress`, typed loosely because Prefect makes a schema of the parameters.
+    """
     if settings is None:
         settings = load_settings(Path(config) if config else None, **({"data": Path(data)} if data else {}))
     when = date.fromisoformat(day) if day else datetime.now(UTC).date()
@@ -80,7 +82,7 @@ def _made(night: Night) -> list[Digest]:
     """Digests in the order of the series, whatever order the shards ended in."""
     wanted = making.shards(night)
     night.progress.stage("generate and validate", len(wanted))
-    futures = [shard.submit(one.name, _advancing(night, lambda one=one: making.make(night, one))) for one in wanted]
+    futures = [shard_task.submit(one.name, _advancing(night, partial(making.make, night, one))) for one in wanted]
     made = [future.result() for future in futures]
     return list(dict.fromkeys(digest for some in made for digest in some))
 
@@ -98,16 +100,22 @@ def _placed(night: Night, digests: Sequence[Digest]) -> dict[str, Any]:
     if wanted and not night.spent():
         with policy_line.client_of(shop, policy) as client, night.timed("assess", {"policy": policy.version.name}):
             for number, some in enumerate(wanted):
-                work = lambda some=some: assessing.assess(night, some, policy, client)  # noqa: E731
-                shard(f"assess {number}", _advancing(night, work))
-    with night.timed("accept", record := {}):
+                _run(night, f"assess {number}", partial(assessing.assess, night, some, policy, client))
+    record: dict[str, Any] = {}
+    with night.timed("accept", record):
         record |= assessing.accept(night, digests, policy.version.line)
     return record
 
 
 def _single(night: Night, stage: str, work: Callable[[], Any]) -> None:
     night.progress.stage(stage, 1)
-    shard(stage, _advancing(night, work))
+    _run(night, stage, work)
+
+
+def _run(night: Night, name: str, work: Callable[[], Any]) -> None:
+    """One task of the flow in this thread."""
+    done: Any = shard_task(name, _advancing(night, work))
+    assert not hasattr(done, "__await__")  # a synchronous task called from a synchronous flow
 
 
 def _advancing(night: Night, work: Callable[[], Any]) -> Callable[[], Any]:

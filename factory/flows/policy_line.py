@@ -73,9 +73,8 @@ def _texts(found: list[Source], seed: int) -> Iterator[str]:
 
 def sources(shop: Workshop, withheld: frozenset[str]) -> list[Source]:
     """A demonstrator for each kind that the settings generate, none of them with a key of the holdout."""
-    from generators.database.demonstrations import DatabaseDemonstrator
-    from generators.terminal.demonstrations import TerminalDemonstrator
-
+    from generators.database import DatabaseDemonstrator
+    from generators.terminal import TerminalDemonstrator
     from trainer.warmstart.demonstrations import Source
 
     counts, shares = shop.settings.generate, shop.settings.policy.shares
@@ -151,12 +150,7 @@ def client_of(shop: Workshop, policy: PolicyRow) -> Iterator[TokenClient]:
         from factory.agent.clients.http import ServerClient, ServerConfig
         from trainer.policies.storage import vocabulary
 
-        config = ServerConfig(
-            addresses=settings.servers,
-            model=settings.served_name,
-            vocabulary=vocabulary(folder),
-            max_context=settings.max_context,
-        )
+        config = ServerConfig(addresses=settings.servers, vocabulary=vocabulary(folder), max_context=settings.max_context)
         server = ServerClient(config, policy.version)
         try:
             yield server

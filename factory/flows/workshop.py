@@ -15,9 +15,8 @@ from sandboxes.backends import open_backend
 from sandboxes.contract import Backend
 
 if TYPE_CHECKING:
-    from generators.repository.config import RepositoryConfig
-
     from generators.database.config import DatabaseConfig
+    from generators.repository.config import RepositoryConfig
     from generators.terminal.config import TerminalConfig
 
 

@@ -21,7 +21,7 @@ FREE_GIB = 2.0
 
 
 def examine(settings: Settings) -> list[dict[str, Any]]:
-    """One record a property: `part`, `name`, `holds`, `detail` (what to do where it does not hold), `needed` by the settings."""
+    """One record a property: `part`, `name`, `holds`, `detail` (what to do where not), `needed` by the settings."""
     return [
         _record("python", "version", sys.version_info >= (3, 11), sys.version.split()[0], needed=True),
         *_engine(settings),
