@@ -122,9 +122,13 @@ class Environment:
     def _open(self) -> Sandbox:
         if self._sandbox is None:
             started = time.perf_counter()
-            self._sandbox = self.backend.open(self.task.environment, self.blobs)
-            self._image = self._sandbox.image.digest
-            _check_start(self.backend, self._sandbox, self.blobs, self.task.environment.files)
+            sandbox = self.backend.open(self.task.environment, self.blobs)
+            try:
+                _check_start(self.backend, sandbox, self.blobs, self.task.environment.files)
+            except BaseException:
+                sandbox.close()
+                raise
+            self._sandbox, self._image = sandbox, sandbox.image.digest
             self.reset_s = time.perf_counter() - started
         return self._sandbox
 

@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import Any, cast
+
+import pytest
+
+from factory.agent.grading import SharedGrade
+from factory.core.blobs import MemoryBlobs
+from factory.core.errors import VerifierError
+from factory.core.outcome import Verdict
+from factory.core.task import VerifierSpec
+from tests.factory.agent.samples import task
+
+SPEC = task(MemoryBlobs()).environment
+VERIFIER = VerifierSpec(bundle="1" * 64)
+
+
+class Counting:
+    """Grades slowly and counts; the first `failing` runs raise."""
+
+    def __init__(self, failing: int = 0) -> None:
+        self.runs, self.failing, self.lock = 0, failing, threading.Lock()
+
+    def __call__(self, backend: Any, blobs: Any, environment: Any, verifier: VerifierSpec, *, start: str, end: str) -> Verdict:
+        with self.lock:
+            self.runs += 1
+            number = self.runs
+        time.sleep(0.05)
+        if number <= self.failing:
+            raise VerifierError(f"run {number}")
+        return Verdict(checks=(), verifier=verifier.bundle, start=start, end=end)
+
+
+def ask(grade: SharedGrade, **change: Any) -> Verdict:
+    given = {"environment": SPEC, "verifier": VERIFIER, "start": "s", "end": "e"} | change
+    return grade(
+        cast(Any, None), MemoryBlobs(), given["environment"], given["verifier"], start=given["start"], end=given["end"]
+    )
+
+
+def test_equal_questions_from_many_threads_run_once() -> None:
+    counting = Counting()
+    grade = SharedGrade(counting)
+    with ThreadPoolExecutor(8) as pool:
+        verdicts = list(pool.map(lambda _: ask(grade), range(8)))
+    assert counting.runs == grade.runs == 1
+    assert all(verdict is verdicts[0] for verdict in verdicts)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"end": "other"},
+        {"start": "other"},
+        {"verifier": replace(VERIFIER, bundle="2" * 64)},
+        {"verifier": replace(VERIFIER, wall_ms=1)},
+        {"environment": replace(SPEC, hash_seed=1)},
+    ],
+)
+def test_any_difference_is_another_question(change: dict[str, Any]) -> None:
+    counting = Counting()
+    grade = SharedGrade(counting)
+    ask(grade)
+    ask(grade, **change)
+    assert counting.runs == 2
+
+
+def test_a_fault_reaches_all_who_waited_and_is_forgotten() -> None:
+    counting = Counting(failing=1)
+    grade = SharedGrade(counting)
+
+    def attempt(_: int) -> str:
+        try:
+            return ask(grade).end
+        except VerifierError as error:
+            return str(error)
+
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(attempt, range(4))) == ["run 1"] * 4
+    assert ask(grade).end == "e"
+    assert counting.runs == 2
+
+
+def test_the_loop_and_the_formats_import_no_engine() -> None:
+    code = (
+        "import sys, factory.agent.rollout, factory.agent.formats.chat, factory.agent.formats.tiny\n"
+        "print(sorted({'torch', 'vllm', 'transformers', 'prefect', 'httpx'} & set(sys.modules)))"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "[]"
