@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
 from factory.core.digest import Digest
+from factory.core.errors import GeneratorError
 from factory.core.task import Task, TaskKind
 from factory.flows.night import SHARDS_AT_ONCE, Night
 from filters.loopholes import LoopholeConfig, probe_many
@@ -35,6 +37,24 @@ def shards(night: Night) -> list[Shard]:
         TaskKind.TERMINAL: counts.terminal,
     }
     return [Shard(kind, start, min(size, count - start)) for kind, count in wanted.items() for start in range(0, count, size)]
+
+
+def fetch(night: Night) -> None:
+    """Fetch and triage the projects that tasks are made of, so that no two shards do it at once."""
+
+    def work() -> dict[str, Any]:
+        shop = night.shop
+        generator = shop.generators.get(TaskKind.REPOSITORY)
+        if generator is None:
+            return {}
+        from generators.repository.generator import RepositoryGenerator
+
+        assert isinstance(generator, RepositoryGenerator)
+        with ThreadPoolExecutor(SHARDS_AT_ONCE) as pool:
+            found = pool.map(lambda project: (project.release, generator.prepare(project, shop.blobs)), generator.projects)
+            return {name: str(one) if isinstance(one, GeneratorError) else "serves" for name, one in found}
+
+    night.once("fetch", work)
 
 
 def make(night: Night, shard: Shard) -> list[Digest]:

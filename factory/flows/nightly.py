@@ -64,6 +64,7 @@ def nightly(
 
 
 def _stages(night: Night) -> dict[str, Any]:
+    _single(night, "fetch", lambda: making.fetch(night))
     digests = _made(night)
     _single(night, "screen", lambda: screening.screen(night, digests))
     rejected = screening.judge(night, digests)
