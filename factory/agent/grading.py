@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import OrderedDict
 from concurrent.futures import Future
 
 from factory.agent.environment import Grade
@@ -19,13 +20,15 @@ class SharedGrade:
     """Grades equal (environment, verifier, start, end) once; a fault is raised to who waited and then forgotten.
 
     A verdict is a function of these four, and rollouts of one group often leave the same tree (an
-    untouched one, for a start). Safe for several threads. For one batch of rollouts, then dropped.
+    untouched one, for a start). Safe for several threads. `rollout` makes one for each wave; a trainer can
+    keep one over its steps where verifiers only look (trees, databases) and do not run what was left.
     """
 
-    def __init__(self, grade: Grade) -> None:
-        self._grade = grade
+    def __init__(self, grade: Grade, *, most: int = 100_000) -> None:
+        """`most` is the number of verdicts kept; the one longest unused makes room."""
+        self._grade, self._most = grade, most
         self._lock = threading.Lock()
-        self._verdicts: dict[_Key, Future[Verdict]] = {}
+        self._verdicts: OrderedDict[_Key, Future[Verdict]] = OrderedDict()
         self.runs = 0
         """Verifiers that really ran."""
 
@@ -45,13 +48,17 @@ class SharedGrade:
             if known is None:
                 future = self._verdicts[key] = Future()
                 self.runs += 1
+                if len(self._verdicts) > self._most:
+                    self._verdicts.popitem(last=False)
+            else:
+                self._verdicts.move_to_end(key)
         if known is not None:
             return known.result()
         try:
             verdict = self._grade(backend, blobs, environment, verifier, start=start, end=end)
         except BaseException as error:
             with self._lock:
-                del self._verdicts[key]
+                self._verdicts.pop(key, None)
             future.set_exception(error)
             raise
         future.set_result(verdict)

@@ -62,6 +62,7 @@ def rollout(
 ) -> list[Trajectory]:
     """Run every request to its end; trajectories in the order of `requests`, the masked ones among them.
 
+    `grade` runs the verifiers; pass a SharedGrade of your own to share verdicts over several calls.
     Raises PolicyError when the client failed as a whole; then every sandbox is closed and nothing is returned.
     """
     trajectories: list[Trajectory] = []
@@ -78,7 +79,8 @@ class _Wave:
         self, client: TokenClient, format: ActionFormat, backend: Backend, blobs: BlobStore, config: RolloutConfig, grade: Grade
     ) -> None:
         self.client, self.format, self.backend, self.blobs, self.config = client, format, backend, blobs, config
-        self.grade = SharedGrade(grade) if config.share_verdicts else grade
+        share = config.share_verdicts and not isinstance(grade, SharedGrade)
+        self.grade = SharedGrade(grade) if share else grade
         self.facts: dict[int, _TaskFacts] = {}
 
     def run(self, requests: Sequence[RolloutRequest]) -> list[Trajectory]:

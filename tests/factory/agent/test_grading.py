@@ -87,6 +87,16 @@ def test_a_fault_reaches_all_who_waited_and_is_forgotten() -> None:
     assert counting.runs == 2
 
 
+def test_the_verdict_longest_unused_makes_room() -> None:
+    counting = Counting()
+    grade = SharedGrade(counting, most=2)
+    for end in ("a", "b", "a", "c", "a"):
+        ask(grade, end=end)
+    assert counting.runs == 3
+    ask(grade, end="b")
+    assert counting.runs == 4
+
+
 def test_the_loop_and_the_formats_import_no_engine() -> None:
     code = (
         "import sys, factory.agent.rollout, factory.agent.formats.chat, factory.agent.formats.tiny\n"
