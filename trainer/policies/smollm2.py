@@ -99,7 +99,8 @@ def read_llama(file: Path, dtype: torch.dtype) -> LlamaForCausalLM:
     if architecture != "llama":
         raise UserError("model", architecture, "a GGUF file of the llama architecture")
     config = _config(reader)
-    model: LlamaForCausalLM = LlamaForCausalLM(config).to(dtype)  # type: ignore[no-untyped-call]
+    model: LlamaForCausalLM = LlamaForCausalLM(config)
+    torch.nn.Module.to(model, dtype)
     state = dict(_tensors(reader, config))
     missing, unexpected = model.load_state_dict(state, strict=False)
     tied = ["lm_head.weight"] if config.tie_word_embeddings else []
@@ -138,7 +139,7 @@ def _config(reader: GGUFReader) -> LlamaConfig:
 
 
 def _tensors(reader: GGUFReader, config: LlamaConfig) -> Iterator[tuple[str, torch.Tensor]]:
-    heads = {"attn_q": config.num_attention_heads, "attn_k": config.num_key_value_heads}
+    heads = {"attn_q": config.num_attention_heads, "attn_k": config.num_key_value_heads or config.num_attention_heads}
     for tensor in reader.tensors:
         *block, name, kind = tensor.name.split(".")
         if name not in NAMES:

@@ -153,12 +153,12 @@ def load_model(path: Path, dtype: torch.dtype = torch.float32) -> PreTrainedMode
 def _no_progress_bar() -> Iterator[None]:
     """Loading a folder is no event for a terminal: transformers draws a bar for it otherwise."""
     shown = transformers.utils.logging.is_progress_bar_enabled()
-    transformers.utils.logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    transformers.utils.logging.disable_progress_bar()
     try:
         yield
     finally:
         if shown:
-            transformers.utils.logging.enable_progress_bar()  # type: ignore[no-untyped-call]
+            transformers.utils.logging.enable_progress_bar()
 
 
 def latest_version(root: Path, line: str) -> tuple[PolicyVersion, Path] | None:

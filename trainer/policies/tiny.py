@@ -65,7 +65,7 @@ def make_tiny(texts: Iterable[str], config: TinyConfig, *, root: Path, line: str
 
 def tiny_model(tokenizer: Tokenizer, config: TinyConfig) -> LlamaForCausalLM:
     """A freshly initialised model; the same seed gives the same weights, whatever torch's global generator holds."""
-    model: LlamaForCausalLM = LlamaForCausalLM(  # type: ignore[no-untyped-call]
+    model: LlamaForCausalLM = LlamaForCausalLM(
         LlamaConfig(
             vocab_size=tokenizer.get_vocab_size(),
             hidden_size=config.width,

@@ -51,7 +51,7 @@ def loss_of(model: PreTrainedModel, batch: Batch) -> torch.Tensor:
     """Weighted mean negative log-likelihood, nats. Positions of weight 0 get no gradient at all."""
     hidden = model.base_model(input_ids=batch.ids, use_cache=False).last_hidden_state
     counted = batch.weights > 0
-    head: torch.nn.Module = model.get_output_embeddings()  # type: ignore[no-untyped-call]
+    head: torch.nn.Module = model.get_output_embeddings()
     logits = head(hidden[:, :-1][counted]).float()
     weights = batch.weights[counted]
     return (cross_entropy(logits, batch.ids[:, 1:][counted], reduction="none") * weights).sum() / weights.sum()
@@ -152,7 +152,7 @@ class WarmStart:
         autocast = torch.autocast("cpu", dtype=torch.bfloat16) if self.config.autocast else nullcontext()
         with autocast:
             loss = loss_of(self.model, batch)
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss.backward()
         self.optimiser.step(self.progress.step)
         self.progress.tokens += int((batch.weights > 0).sum())
         return float(loss.detach())
