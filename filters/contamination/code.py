@@ -37,7 +37,7 @@ BUILTINS = frozenset(_BUILTIN_NAMES.split())
 _KEYWORDS = frozenset(keyword.kwlist)
 _TOKEN = re.compile(
     r"""
-    (?P<comment>\#[^\n]*)
+    (?P<comment>\#[^\n]*|\\\r?\n)
   | (?P<string>(?:\b[rRbBuUfF]{1,2})?
       (?:\"\"\"(?:\\.|[^\\])*?\"\"\"|'''(?:\\.|[^\\])*?'''|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'))
   | (?P<number>(?:0[xXoObB][0-9a-fA-F_]+|\d[\d_]*\.?[\d_]*(?:[eE][+-]?\d+)?|\.\d[\d_]*(?:[eE][+-]?\d+)?)[jJ]?)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import functools
 import importlib.util
 import random
 import re
@@ -114,6 +115,7 @@ class Library:
     prose: tuple[str, ...]
 
 
+@functools.cache
 def library() -> Library:
     """Functions of at least six lines and docstrings of at least 30 words, from the installed standard library."""
     functions, prose = [], []
