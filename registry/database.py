@@ -10,6 +10,8 @@ from __future__ import annotations
 import logging
 import os
 import re
+import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,7 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, insert, make_url, text
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.dialects import postgresql
+from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 from sqlalchemy.exc import ArgumentError, DatabaseError, IntegrityError, NoSuchModuleError, OperationalError
 from sqlalchemy.schema import Table
 
@@ -149,13 +152,26 @@ def _sqlite_settings(config: DatabaseConfig) -> Any:
     def connect(connection: Any, _record: object) -> None:
         # The driver's own implicit transactions would not cover DDL and could not be IMMEDIATE.
         connection.isolation_level = None
-        connection.execute("PRAGMA journal_mode = WAL")
+        _use_write_ahead_log(connection, config.busy_timeout_s)
         connection.execute(f"PRAGMA synchronous = {'FULL' if config.durable else 'NORMAL'}")
         connection.execute("PRAGMA foreign_keys = ON")
         connection.execute("PRAGMA recursive_triggers = ON")
         connection.execute("PRAGMA temp_store = MEMORY")
 
     return connect
+
+
+def _use_write_ahead_log(connection: Any, timeout_s: float) -> None:
+    """Switch a new file to the write-ahead log. SQLite does not wait for a lock here, so two first openers must."""
+    deadline = time.monotonic() + timeout_s
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
 
 
 def _sqlite_begin(connection: Connection) -> None:
@@ -183,7 +199,7 @@ def upsert(connection: Connection, table: Table, rows: list[dict[str, Any]], *, 
     """Insert `rows`; those whose `keys` are taken replace the columns outside the keys (upsert)."""
     if not rows:
         return
-    builder = sqlite.insert if connection.dialect.name == "sqlite" else postgresql.insert
+    builder = sqlite_insert if connection.dialect.name == "sqlite" else postgresql.insert
     statement = builder(table)
     others = {name: statement.excluded[name] for name in rows[0] if name not in keys}
     connection.execute(statement.on_conflict_do_update(index_elements=list(keys), set_=others), rows)

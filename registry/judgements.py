@@ -68,10 +68,17 @@ class JudgementStore(Store):
     def evidence(self, digest: Digest) -> list[Evidence]:
         """Everything that filters measured about a task, oldest first."""
         with self._database.read() as connection:
-            return [
-                Evidence(filter=row["filter"], rule=row["rule"], passed=row["passed"], reason=row["reason"], data=row["data"])
-                for row in _evidence_rows(connection, [digest])
-            ]
+            return [_evidence(row) for row in _evidence_rows(connection, [digest])]
+
+    def evidence_of(
+        self, *, filter: str | None = None, passed: bool | None = None, run: str | None = None
+    ) -> list[tuple[Digest, Evidence]]:
+        """What filters measured about all tasks, oldest first: for reports and audits."""
+        wanted = {"filter": filter, "passed": passed, "run": run}
+        statement = select(evidence).order_by(evidence.c.id)
+        statement = statement.where(*(evidence.c[name] == value for name, value in wanted.items() if value is not None))
+        with self._database.read() as connection:
+            return [(row["task"], _evidence(row)) for row in connection.execute(statement).mappings()]
 
     def status(self, digest: Digest) -> TaskStatus:
         """A task's status. Raises NotFound."""
@@ -151,6 +158,10 @@ _ASSESSMENT = tuple(Assessment.__dataclass_fields__)
 
 def _said(row: Any) -> tuple[Any, ...]:
     return tuple(row[name] for name in _EVIDENCE)
+
+
+def _evidence(row: Any) -> Evidence:
+    return Evidence(**{name: row[name] for name in Evidence.__dataclass_fields__})
 
 
 def _evidence_row(digest: Digest, found: Evidence, run: str | None) -> dict[str, Any]:

@@ -62,7 +62,7 @@ def test_processes_that_write_the_same_at_once_lose_nothing_and_double_nothing(u
 def _kills(url: str, folder: Path, rounds: int, seed: int) -> None:
     """Start two writers, kill them at a random moment, and look at the store; at the end let them finish."""
     draws = random.Random(seed)
-    numbers = list(range(400))
+    numbers = list(range(300))
     interrupted = 0
     for _ in range(rounds):
         workers = _start(url, folder, [numbers, numbers[::-1]], batch=7)
@@ -90,7 +90,7 @@ def _kills(url: str, folder: Path, rounds: int, seed: int) -> None:
 
 @pytest.mark.slow
 def test_killed_writers_leave_a_sound_store(url: str, tmp_path: Path) -> None:
-    _kills(url, tmp_path / "blobs", rounds=2, seed=3)
+    _kills(url, tmp_path / "blobs", rounds=1, seed=3)
 
 
 @pytest.mark.long

@@ -114,6 +114,19 @@ def test_evidence_reads_back_and_a_repetition_is_skipped(registry: Registry, dig
     assert found[1] == VALID
 
 
+def test_evidence_about_all_tasks_by_filter_word_and_run(registry: Registry, digest: str) -> None:
+    other = registry.register(candidate(registry.blobs, 1)).digest
+    run = registry.begin_run("nightly", "one", "c" * 64).id
+    bad = replace(VALID, passed=False, reason="the gold failed")
+    overlap = replace(bad, filter="contamination")
+    registry.add_evidence_many([(digest, VALID), (other, bad)])
+    registry.add_evidence(other, overlap, run=run)
+    assert registry.evidence_of() == [(digest, VALID), (other, bad), (other, overlap)]
+    assert registry.evidence_of(passed=False) == [(other, bad), (other, overlap)]
+    assert registry.evidence_of(filter="validity", passed=True) == [(digest, VALID)]
+    assert registry.evidence_of(run=run) == [(other, overlap)]
+
+
 def test_evidence_is_json_about_a_known_task(registry: Registry, digest: str) -> None:
     with pytest.raises(NotFound):
         registry.add_evidence("0" * 64, VALID)
