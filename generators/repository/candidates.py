@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from factory.core.blobs import BlobStore, put_json
@@ -13,7 +15,7 @@ from generators.repository.config import RepositoryConfig
 from generators.repository.instruction import evidence, instruction, leaks
 from generators.repository.operators import OPERATORS
 from generators.repository.projects import NEVER_SOURCE, Checkout
-from generators.repository.runs import RunResult
+from generators.repository.runs import Failure, RunResult
 from generators.repository.sites import Edit
 from generators.repository.solution import changed_lines, restoring
 from generators.repository.triage import QUICK_MS, Profile
@@ -37,24 +39,34 @@ class Judged:
     keep: tuple[str, ...]
     """PASS_TO_PASS: tests that pass before and after."""
     fault: str
-    """Why the edit makes no task: `survived`, `hang`, `crash`, `import`, `nothing passes`; empty when it makes one."""
+    """Why the edit makes no task: `survived`, `hang`, `crash`, `import`, `unstable` or `nothing passes`; empty otherwise."""
 
 
 def judge(profile: Profile, result: RunResult) -> Judged:
-    """Compare a run of the broken project with the profile of the clean one."""
-    fail = tuple(name for name in profile.tests if result.states.get(name) != "passed")
-    keep = tuple(name for name in profile.tests if result.states.get(name) == "passed")
-    if result.hung:
+    """Compare two runs of the broken project, in different orders, with the profile of the clean one.
+
+    Tests that the two runs tell differently are in neither list.
+    """
+    again = result.again
+    fail = tuple(name for name in profile.tests if not any(_passed(run, name) for run in (result, again)))
+    keep = tuple(name for name in profile.tests if all(_passed(run, name) for run in (result, again)))
+    if result.hung or (again is not None and again.hung):
         fault = "hang"
     elif result.errors:
         fault = "import"
-    elif not result.finished:
+    elif not result.finished or (again is not None and not again.finished):
         fault = "crash"
-    elif not fail:
+    elif again is None:
         fault = "survived"
+    elif not fail:
+        fault = "unstable"
     else:
         fault = "" if keep else "nothing passes"
     return Judged(fail, keep, fault)
+
+
+def _passed(run: RunResult | None, name: str) -> bool:
+    return run is not None and run.states.get(name) == "passed"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,8 +100,7 @@ def candidate(draft: Draft, judged: Judged, result: RunResult, config: Repositor
     explicitness = rng.choice(config.explicitness)
     shown_fail, hidden_fail = _dealt(judged.fail, rng.random() < 0.5)
     shown_keep, hidden_keep = _dealt(judged.keep, rng.random() < 0.5)
-    failures = [result.failures[name] for name in shown_fail if name in result.failures]
-    shown = evidence(failures, draft.tests)
+    shown = evidence(steady_failures(result, shown_fail), draft.tests)
     if shown is None:
         return None
     text = instruction(
@@ -146,6 +157,14 @@ def candidate(draft: Draft, judged: Judged, result: RunResult, config: Repositor
         keys=SplitKeys(keys=(project.key,)),
         text=compared(edit, draft.original, wrong, right),
     )
+
+
+def steady_failures(result: RunResult, names: Iterable[str]) -> list[Failure]:
+    """Failures that both runs tell in the same words, and that do not name the day: the rest would not come out twice."""
+    again = result.again.failures if result.again is not None else {}
+    days = [str(datetime.date.today() + datetime.timedelta(days=offset)) for offset in (-1, 0, 1)]
+    found = [result.failures[name] for name in names if name in result.failures and result.failures[name] == again.get(name)]
+    return [failure for failure in found if not any(day in failure.message for day in days)]
 
 
 def _dealt(names: tuple[str, ...], second_first: bool) -> tuple[tuple[str, ...], tuple[str, ...]]:

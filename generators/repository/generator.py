@@ -91,7 +91,8 @@ class RepositoryGenerator:
             self._tell(project, "", "refused", len(numbers))
             return []
         drafts = self._drafts(prepared, numbers, blobs, seed, stride)
-        runs = [Run(key=str(draft.number), file=draft.edit.path, text=draft.broken) for draft in drafts]
+        stable = tuple(prepared.profile.tests)
+        runs = [Run(key=str(draft.number), file=draft.edit.path, text=draft.broken, confirm=stable) for draft in drafts]
         results = prepared.suite.run(runs, prepared.profile.limits()) if runs else []
         made = []
         for draft, result in zip(drafts, results, strict=True):

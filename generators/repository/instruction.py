@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -58,9 +57,8 @@ def statement_at(text: str, line: int) -> str:
 
 
 def _readable(message: str) -> str:
-    """The head of a message, without what changes from run to run."""
-    text = re.sub(r"0x[0-9a-f]{6,}", "0x...", message).replace("/tmp/copy/", "").replace("/tmp/copy", ".")
-    lines = [line.rstrip() for line in text.strip().split("\n") if line.strip()][:4]
+    """The head of a message."""
+    lines = [line.rstrip() for line in message.strip().split("\n") if line.strip()][:4]
     short = "\n".join(lines)
     return short if len(short) <= MESSAGE else short[:MESSAGE] + "..."
 

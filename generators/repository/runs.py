@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from typing import Any
 
@@ -19,6 +20,10 @@ from sandboxes.verification.bundles import INSIDE
 
 DRIVER = "/opt/driver"
 """Where the driver stands in a sandbox."""
+TREE = "/tmp/tree"
+"""Where the driver runs a project."""
+AGAIN = " again"
+"""What the key of a confirming run ends in."""
 RESULT_BYTES = 128 << 20
 """Most bytes of results of one batch."""
 
@@ -35,6 +40,8 @@ class Run:
     """Without rewritten assertions, as graders run."""
     shuffle: int | None = None
     """Seed of the order."""
+    confirm: tuple[str, ...] = ()
+    """Ids that pass in the project as it is: a run in which some fail is made again, in another order."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,6 +89,8 @@ class RunResult:
     ms: dict[str, int]
     """Duration by test id, milliseconds."""
     failures: dict[str, Failure]
+    again: RunResult | None = None
+    """The confirming run, where one was made."""
 
     @property
     def hung(self) -> bool:
@@ -138,12 +147,14 @@ class Suite:
             done = sandbox.process(
                 ["python3", "-s", "-S", "-B", f"{DRIVER}/driver.py"],
                 stdin=json.dumps(job).encode(),
-                timeout_s=limits.wall_s * (len(runs) + 3),
+                timeout_s=limits.wall_s * (2 * len(runs) + 3),
                 output_bytes=RESULT_BYTES,
             )
         lines = [_result(json.loads(line)) for line in done.stdout.splitlines() if line.endswith(b"}")]
-        if [result.key for result in lines] == [run.key for run in runs]:
-            return lines
+        confirming = {result.key.removesuffix(AGAIN): result for result in lines if result.key.endswith(AGAIN)}
+        first = [result for result in lines if not result.key.endswith(AGAIN)]
+        if done.exit_code == 0 and [result.key for result in first] == [run.key for run in runs]:
+            return [replace(result, again=confirming.get(result.key)) for result in first]
         if lines and lines[0].key == "warm":
             raise GeneratorError(
                 f"{project.release}: no test was collected ({lines[0].ended}) {'; '.join(lines[0].errors)[-500:]}"
@@ -169,5 +180,11 @@ def _result(value: dict[str, Any]) -> RunResult:
         errors=tuple(f"{error['id']}: {error['text']}" for error in value["errors"]),
         states={name: state for name, (state, _) in value["states"].items()},
         ms={name: ms for name, (_, ms) in value["states"].items()},
-        failures={name: Failure(**failure) for name, failure in value["failures"].items()},
+        failures={name: _failure(failure) for name, failure in value["failures"].items()},
     )
+
+
+def _failure(value: dict[str, Any]) -> Failure:
+    """A failure without what is different in every process."""
+    message = re.sub(r"0x[0-9a-f]{6,}", "0x...", value["message"])
+    return Failure(**{**value, "message": message.replace(f"{TREE}/", "").replace(TREE, ".")})

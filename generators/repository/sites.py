@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import ast
-import hashlib
 import types
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from random import Random
 
 import libcst as cst
 from libcst._nodes.internal import CodegenState
@@ -34,7 +32,7 @@ class Edit:
     one_line: bool
     """Whether exactly one line changes and the number of lines stays: one call of the `edit` tool restores it."""
     function: tuple[int, int]
-    """First and last line of the function around it, decorators included."""
+    """First and last line of the outermost function around it, decorators included."""
 
     @property
     def site(self) -> str:
@@ -45,79 +43,124 @@ class Edit:
 
 
 class ProjectSites:
-    """The edits of one project in the order of one seed, judged as they are asked for.
+    """The edits of one project in the order of one seed, found as they are asked for.
 
-    Operators take turns, so that rare ones are not drowned by frequent ones. An edit counts when the function around
-    it compiles to something else than before, and no earlier edit of the order gave it the same syntax tree.
+    Functions take turns in a shuffled order, and each gives the edit whose operator was used least so far: neither long
+    functions nor frequent operators drown the others. An edit counts when the function compiles to something else than
+    before, and no earlier edit gave it the same syntax tree.
     """
 
     def __init__(self, texts: dict[str, str], operators: tuple[str, ...], seed: int, project: str) -> None:
         """`texts`: source files by path; those that do not parse offer nothing."""
-        self._texts = texts
-        self._functions: dict[str, _Functions] = {}
-        edits = []
-        for path in sorted(texts):
-            if (parsed := _parsed(texts[path])) is not None:
-                tree, module = parsed
-                self._functions[path] = _Functions(tree)
-                edits += [(path, splice) for splice in _splices(module, texts[path], operators)]
-        self.offered = len(edits)
-        self._waiting = iter(_ordered(edits, stream(seed, "repository sites", project)))
+        self._texts, self._operators = texts, operators
+        self._random = stream(seed, "repository sites", project)
+        functions = [(path, function) for path in sorted(texts) for function in functions_of(texts[path])]
+        self._random.shuffle(functions)
+        self.functions = len(functions)
+        """Functions and methods of the project, nested ones counted with the one around them."""
+        self._found = self._edits(functions)
         self._accepted: list[Edit] = []
-        self._seen: set[bytes] = set()
 
     def edit(self, number: int) -> Edit | None:
         """Edit `number` of the order, from 0; None past the end."""
         while len(self._accepted) <= number:
-            found = next(self._waiting, None)
+            found = next(self._found, None)
             if found is None:
                 return None
-            edit = self._judged(*found)
-            if edit is not None:
-                self._accepted.append(edit)
+            self._accepted.append(found)
         return self._accepted[number]
 
-    def _judged(self, path: str, splice: _Splice) -> Edit | None:
-        text, functions = self._texts[path], self._functions[path]
-        span = functions.around(splice.line)
-        if span is None:
-            return None
-        edit = _placed(path, text, splice, functions.innermost(splice.line))
-        grown = edit.new.count("\n") - text.count("\n", edit.start, edit.end)
-        before, after = _segment(text, span, 0), _segment(edit.applied(text), span, grown)
-        form = _normal_form(after)
-        if form is None or form == _normal_form(before) or _bytecode(after) == _bytecode(before):
-            return None
-        key = hashlib.sha256(f"{path} {span}".encode() + form).digest()
-        if key in self._seen:
-            return None
-        self._seen.add(key)
-        return edit
-
-
-def _parsed(text: str) -> tuple[ast.Module, cst.Module] | None:
-    try:
-        tree, module = ast.parse(text), cst.parse_module(text)
-    except (SyntaxError, ValueError, cst.ParserSyntaxError):
-        return None
-    return (tree, module) if module.code == text and "\f" not in text else None
-
-
-def _ordered(edits: list[tuple[str, _Splice]], random: Random) -> list[tuple[str, _Splice]]:
-    """Each operator's edits shuffled, then one of each operator in turn."""
-    queues: dict[str, list[tuple[str, _Splice]]] = {}
-    for edit in edits:
-        queues.setdefault(edit[1].operator, []).append(edit)
-    names = sorted(queues)
-    random.shuffle(names)
-    for name in names:
-        random.shuffle(queues[name])
-    longest = max((len(queue) for queue in queues.values()), default=0)
-    return [queues[name][turn] for turn in range(longest) for name in names if turn < len(queues[name])]
+    def _edits(self, functions: list[tuple[str, Function]]) -> Iterator[Edit]:
+        used = dict.fromkeys(self._operators, 0)
+        opened: dict[int, FunctionSites] = {}
+        waiting = list(range(len(functions)))
+        while waiting:
+            for index in list(waiting):
+                if index not in opened:
+                    path, function = functions[index]
+                    opened[index] = FunctionSites(path, self._texts[path], function, self._operators)
+                    self._random.shuffle(opened[index].splices)
+                edit = opened[index].take(used)
+                if edit is None:
+                    waiting.remove(index)
+                    continue
+                used[edit.operator] += 1
+                yield edit
 
 
 @dataclass(frozen=True)
-class _Splice:
+class Function:
+    """An outermost function or method of a file."""
+
+    qualname: str
+    """Names of the classes around it, and its own."""
+    first: int
+    """First line, decorators included."""
+    last: int
+
+
+def functions_of(text: str) -> list[Function]:
+    """The outermost functions of a file; none when it does not parse or has form feeds (which count as line ends to some)."""
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError):
+        return []
+    return [] if "\f" in text or "\r" in text.replace("\r\n", "\n") else list(_outermost(tree, ""))
+
+
+def _outermost(node: ast.AST, prefix: str) -> Iterator[Function]:
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            first = min([child.lineno, *(decorator.lineno for decorator in child.decorator_list)])
+            yield Function(prefix + child.name, first, child.end_lineno or first)
+        elif isinstance(child, ast.ClassDef):
+            yield from _outermost(child, f"{prefix}{child.name}.")
+        elif not isinstance(child, ast.expr):
+            yield from _outermost(child, prefix)
+
+
+class FunctionSites:
+    """The edits of one function, judged when taken."""
+
+    def __init__(self, path: str, text: str, function: Function, operators: tuple[str, ...]) -> None:
+        lines = text.splitlines(keepends=True)
+        segment = "".join(lines[function.first - 1 : function.last])
+        self._header = "if 1:\n" if segment[:1] in (" ", "\t") else ""  # an indented function parses by itself under an `if`
+        self._path, self._function, self._original = path, function, self._header + segment
+        self._offset = sum(map(len, lines[: function.first - 1])) - len(self._header)
+        self._prefix = function.qualname.rpartition(".")[0]
+        self._known = {_normal_form(self._original)}
+        self._bytecode = _bytecode(self._original)
+        self.splices = list(_splices(self._original, operators))
+
+    def take(self, used: Mapping[str, int]) -> Edit | None:
+        """The first remaining edit of an operator least used so far; None when none is left."""
+        while self.splices:
+            splice = min(self.splices, key=lambda one: used[one.operator])
+            self.splices.remove(splice)
+            broken = self._original[: splice.start] + splice.new + self._original[splice.end :]
+            form = _normal_form(broken)
+            if form is not None and form not in self._known and _bytecode(broken) != self._bytecode:
+                self._known.add(form)
+                return self._edit(splice)
+        return None
+
+    def _edit(self, splice: Splice) -> Edit:
+        return Edit(
+            operator=splice.operator,
+            path=self._path,
+            line=self._function.first - 1 + splice.line - bool(self._header),
+            qualname=f"{self._prefix}.{splice.qualname}" if self._prefix else splice.qualname,
+            start=splice.start + self._offset,
+            end=splice.end + self._offset,
+            new=splice.new,
+            one_line="\n" not in self._original[splice.start : splice.end] and "\n" not in splice.new,
+            function=(self._function.first, self._function.last),
+        )
+
+
+@dataclass(frozen=True)
+class Splice:
     operator: str
     qualname: str
     start: int
@@ -126,7 +169,12 @@ class _Splice:
     line: int
 
 
-def _splices(module: cst.Module, text: str, operators: tuple[str, ...]) -> Iterator[_Splice]:
+def _splices(text: str, operators: tuple[str, ...]) -> Iterator[Splice]:
+    """What the operators offer in a text; nothing where LibCST can not parse it."""
+    try:
+        module = cst.parse_module(text)
+    except cst.ParserSyntaxError:
+        return
     wrapper = MetadataWrapper(module, unsafe_skip_copy=True)
     positions = wrapper.resolve(WhitespaceInclusivePositionProvider)
     starts = [0]
@@ -142,7 +190,7 @@ def _splices(module: cst.Module, text: str, operators: tuple[str, ...]) -> Itera
             continue  # no exact place in the text
         start, end, new = _trimmed(text, start, end, _code(module, found.new, found.indents))
         if start < end or new:
-            yield _Splice(found.operator, found.qualname, start, end, new, bisect_right(starts, start))
+            yield Splice(found.operator, found.qualname, start, end, new, bisect_right(starts, start))
 
 
 def _code(module: cst.Module, node: cst.CSTNode, indents: tuple[str, ...]) -> str:
@@ -230,56 +278,6 @@ class _Walk(cst.CSTVisitor):
 
     def on_leave_attribute(self, original_node: cst.CSTNode, attribute: str) -> None:
         """See `on_visit_attribute`."""
-
-
-class _Functions:
-    """Line spans of functions: outermost ones (methods included) and innermost ones."""
-
-    def __init__(self, tree: ast.Module) -> None:
-        self._outer: list[tuple[int, int]] = []
-        self._all: list[tuple[int, int]] = []
-        self._collect(tree, inside=False)
-        self._outer.sort()
-
-    def _collect(self, node: ast.AST, inside: bool) -> None:
-        for child in ast.iter_child_nodes(node):
-            function = isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef))
-            if function:
-                first = min([child.lineno, *(decorator.lineno for decorator in child.decorator_list)])  # type: ignore[attr-defined]
-                span = (first, child.end_lineno or first)  # type: ignore[attr-defined]
-                self._all.append(span)
-                if not inside:
-                    self._outer.append(span)
-            self._collect(child, inside or function)
-
-    def around(self, line: int) -> tuple[int, int] | None:
-        index = bisect_right(self._outer, (line, 1 << 60)) - 1
-        return self._outer[index] if index >= 0 and self._outer[index][1] >= line else None
-
-    def innermost(self, line: int) -> tuple[int, int]:
-        return min((span for span in self._all if span[0] <= line <= span[1]), key=lambda span: span[1] - span[0])
-
-
-def _placed(path: str, text: str, raw: _Splice, function: tuple[int, int]) -> Edit:
-    removed, added = text.count("\n", raw.start, raw.end), raw.new.count("\n")
-    return Edit(
-        operator=raw.operator,
-        path=path,
-        line=raw.line,
-        qualname=raw.qualname,
-        start=raw.start,
-        end=raw.end,
-        new=raw.new,
-        one_line=removed == 0 and added == 0,
-        function=function,
-    )
-
-
-def _segment(text: str, span: tuple[int, int], grown: int) -> str:
-    """The lines of a function under an `if`, so that an indented one parses by itself."""
-    lines = text.split("\n")[span[0] - 1 : span[1] + grown]
-    indented = lines[0][:1] in (" ", "\t")
-    return "\n".join(["if 1:", *lines] if indented else lines) + "\n"
 
 
 def _normal_form(segment: str) -> bytes | None:

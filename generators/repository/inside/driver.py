@@ -3,12 +3,14 @@
 Reads one JSON job on standard input and prints one JSON line per run:
 
     job   {root, path, late, files, options, cpu_ms, other_ms, cpu_s, wall_s, runs: [run]}
-    run   {key, file, text, plain, shuffle}      `file` and `text` are null for the project as it is
+    run   {key, file, text, plain, shuffle, confirm}      `file` and `text` are null for the project as it is
     line  {key, ended, finished, tampered, running, wall_ms, errors, states: {id: [state, ms]}, failures: {id: failure}}
 
 pytest is imported once, in this process, which never imports the project; every run is a fork that imports the
-project anew. The first fork writes bytecode into a master copy of the tree. Each run has a copy of that master with
+project anew. The first forks write bytecode into the tree, which becomes a master. Each run has a copy of that master with
 one file replaced and that file's bytecode removed, so that nothing stale is imported and no run sees another's files.
+A run with `confirm` (ids that pass in the project as it is) which ends by itself with some of them failed is made
+again in another order; that one's line has the key `KEY again`.
 """
 
 import json
@@ -20,7 +22,8 @@ import pytest_plugin
 import pytest_runs
 
 MASTER = "/tmp/master"
-COPY = "/tmp/copy"
+TREE = "/tmp/tree"
+"""Where every run happens: bytecode remembers the path at which it was made."""
 
 
 def main():
@@ -30,28 +33,43 @@ def main():
     sys.path += [entry for entry in job["late"] if entry not in sys.path]
     os.environ.update(pytest_runs.environment())
     pytest_runs.adopt_orphans()
-    shutil.copytree(job["root"], MASTER, symlinks=True)
+    shutil.copytree(job["root"], TREE, symlinks=True)
     import pytest  # noqa: F401 (warm: every fork has it)
 
     for plain in (False, True):
-        result = execute(job, {"key": "warm", "file": None, "plain": plain, "shuffle": None}, MASTER, _warming)
+        result = execute(job, {"key": "warm", "file": None, "plain": plain, "shuffle": None}, _warming)
     if result["ids"] is None:
         print(json.dumps(line({"key": "warm"}, result)), file=channel, flush=True)
         return
+    os.rename(TREE, MASTER)
     for run in job["runs"]:
-        shutil.copytree(MASTER, COPY, symlinks=True)
-        if run["file"] is not None:
-            replace(os.path.join(COPY, run["file"]), run["text"])
-        result = execute(job, run, COPY, _measured)
-        shutil.rmtree(COPY, ignore_errors=True)
+        result = measured(job, run)
         print(json.dumps(line(run, result)), file=channel, flush=True)
+        if run["confirm"] and result["finished"] and not result["errors"] and not passes(result, run["confirm"]):
+            again = {**run, "key": run["key"] + " again", "shuffle": 1}
+            print(json.dumps(line(again, measured(job, again))), file=channel, flush=True)
 
 
-def execute(job, run, tree, body):
+def measured(job, run):
+    """The result of one run in a tree of its own."""
+    shutil.copytree(MASTER, TREE, symlinks=True)
+    if run["file"] is not None:
+        replace(os.path.join(TREE, run["file"]), run["text"])
+    result = execute(job, run, _measured)
+    shutil.rmtree(TREE)
+    return result
+
+
+def passes(result, names):
+    """Whether all these tests passed."""
+    return all(name in result["tests"] and result["tests"][name]["state"] == "passed" for name in names)
+
+
+def execute(job, run, body):
     """One run of the suite in a fork of this process."""
     spec = {
-        "root": tree,
-        "path": [os.path.normpath(os.path.join(tree, root)) for root in job["path"]],
+        "root": TREE,
+        "path": [os.path.normpath(os.path.join(TREE, root)) for root in job["path"]],
         "late": job["late"],
         "files": job["files"],
         "wanted": None,

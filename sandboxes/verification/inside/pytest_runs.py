@@ -108,7 +108,7 @@ def _write(target, data):
 
 def _watch(pid, events, control, deadline):
     nonce = secrets.token_hex(16)
-    result = {"ids": None, "errors": [], "tests": {}, "running": None, "finished": False, "tampered": [], "ended": ""}
+    result: dict = {"ids": None, "errors": [], "tests": {}, "running": None, "finished": False, "tampered": [], "ended": ""}
     buffer, total = b"", 0
     with selectors.DefaultSelector() as selector:
         selector.register(events, selectors.EVENT_READ)
@@ -169,6 +169,7 @@ def _ending(pid, deadline):
             return "wall"
         time.sleep(0.002)
     status = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+    assert status is not None
     return f"exit:{status.si_status}" if status.si_code == os.CLD_EXITED else f"signal:{status.si_status}"
 
 
