@@ -25,7 +25,7 @@ def report(
     """Write one self-contained HTML page on what was made, accepted and learnt; `--json` prints its figures instead."""
     settings = settings_of(config, data)
     with registry_of(settings) as registry:
-        from factory.report.figures_of import figures
+        from factory.report.collect import figures
 
         found = figures(registry, settings)
         if json:

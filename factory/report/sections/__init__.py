@@ -1,0 +1,1 @@
+"""Sections of the report's page, each a function of the figures."""

@@ -1,0 +1,165 @@
+"""Sections on tasks: the funnel, pass rates, contamination."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from typing import Any
+
+from factory.report.html import (
+    duration,
+    folded,
+    instant,
+    interval,
+    mark,
+    paragraph,
+    percent,
+    plots,
+    section,
+    table,
+)
+from factory.report.plots import BLUE, GREEN, GREY, ORANGE, RED, SKY, histogram, ranges, stacked
+
+_FATES = {"accepted": GREEN, "candidate": SKY, "rejected": RED, "quarantined": ORANGE, "withdrawn": GREY}
+_STATES = {"frontier": BLUE, "mastered": GREEN, "too hard": RED, "unassessed": GREY}
+_ALWAYS = ("asked", "generated", "accepted", "rejected")
+_COUNTS = ("asked", "generated", "known_before", "registered", *_FATES)
+_SCREENS = ("contamination", "duplicates")
+MOST_BINS = 16
+"""Assessments of more rollouts than this are drawn in ten bins."""
+
+
+def funnel(figures: dict[str, Any]) -> str:
+    """Candidates to accepted tasks, by kind, with the reasons of what was refused."""
+    found = figures["funnel"]
+    kinds = found["kinds"]
+    if not kinds:
+        return section("funnel", "Funnel", paragraph("No candidate was made yet: `factory nightly` makes some."))
+    shown = [name for name in _COUNTS if name in _ALWAYS or any(one[name] for one in kinds.values())]
+    columns = ("kind", *(name.replace("_", " ") for name in shown), "seconds per accepted")
+    rows = [(kind, *(one[name] for name in shown), duration(one["make_seconds_per_accepted"])) for kind, one in kinds.items()]
+    drawn = plots(
+        (stacked("Tasks by kind and status", kinds, _FATES, "tasks"), "What became of the registered tasks."),
+        (
+            stacked("Accepted tasks by state", {kind: one["states"] for kind, one in kinds.items()}, _STATES, "accepted tasks"),
+            f"Where the accepted tasks stand for policy line {figures['line']}.",
+        ),
+    )
+    spent = found["stage_seconds_per_accepted"]
+    words = f"All stages of the nightly runs together took {duration(spent)} per accepted task." if spent else ""
+    note = "Seconds per accepted task are those of the shards that made and checked its kind; shards run side by side."
+    return section(
+        "funnel",
+        "Funnel",
+        paragraph(f"{words} {note}"),
+        drawn,
+        table(columns, rows),
+        _refused(found["refused"]),
+        _faults(found["not_judged"]),
+        _projects(found["projects"]),
+    )
+
+
+def _refused(refused: list[dict[str, Any]]) -> str:
+    if not refused:
+        return paragraph("No filter refused a task.")
+    rows = [
+        (one["kind"], one["status"], one["filter"], one["tasks"], reason["tasks"], reason["reason"])
+        for one in refused
+        for reason in one["reasons"]
+    ]
+    head = "<h3>Why tasks were refused</h3>"
+    return head + table(("kind", "status", "filter", "tasks in all", "with this reason", "reason"), rows)
+
+
+def _faults(faults: list[dict[str, Any]]) -> str:
+    if not faults:
+        return ""
+    rows = [(one["kind"], one["tasks"], one["fault"]) for one in faults]
+    return "<h3>Not judged: the infrastructure failed</h3>" + table(("kind", "checks", "fault"), rows)
+
+
+def _projects(projects: dict[str, str]) -> str:
+    return folded(f"{len(projects)} projects fetched", table(("project", "state"), projects.items())) if projects else ""
+
+
+def pass_rates(figures: dict[str, Any]) -> str:
+    """Histogram of k of n of the latest assessments."""
+    rates = figures["pass_rates"]
+    if not rates:
+        return section("rates", "Pass rates", paragraph(f"No accepted task was assessed for line {figures['line']} yet."))
+    sizes = {one["n"] for one in rates}
+    bins = max(sizes) if len(sizes) == 1 and max(sizes) <= MOST_BINS else 10
+    parts: dict[str, Counter[float]] = defaultdict(Counter)
+    for one in rates:
+        parts[one["part"]][_bin(one["k"], one["n"], bins) / bins] += one["tasks"]
+    tasks = sum(one["tasks"] for one in rates)
+    between = sum(one["tasks"] for one in rates if 0 < one["k"] < one["n"])
+    words = f"{between} of {tasks} assessed tasks have 0 < k < n: only they carry a signal for GRPO."
+    label = "Accepted tasks by pass rate of their latest assessment"
+    note = "Tasks that the policy always or never solves leave its curriculum and come back when the rate moves."
+    drawn = plots((histogram(label, dict(sorted(parts.items(), reverse=True)), bins), note))
+    return section("rates", "Pass rates", paragraph(words), drawn)
+
+
+def _bin(k: int, n: int, bins: int) -> int:
+    """The nearest bin; only 0 of n and n of n fall into the outermost."""
+    if k in (0, n):
+        return 0 if k == 0 else bins
+    return min(max(math.floor(k * bins / n + 0.5), 1), bins - 1)
+
+
+def contamination(figures: dict[str, Any]) -> str:
+    """What was compared with what, what was found, and what the audit's plants say about it."""
+    found = figures["contamination"]
+    if not found["contamination"]["judged"] and found["audit"] is None:
+        return section("contamination", "Contamination", paragraph("No task was screened yet."))
+    references = sorted({name for one in found["screens"] for name in one["references"]})
+    rows = [(name, found[name]["judged"], found[name]["failed"], found[name]["too_short_to_judge"]) for name in _SCREENS]
+    shown = [
+        (filter, one["name"], one["reason"]) for filter in ("contamination", "duplicates") for one in found[filter]["shown"]
+    ]
+    return section(
+        "contamination",
+        "Contamination",
+        paragraph(f"Compared with {', '.join(references) or 'no reference set'}, and each task with all earlier ones."),
+        table(("screen", "tasks", "matches", "by exact form only"), rows),
+        paragraph(
+            f"Of {figures['totals']['tasks']} tasks, those too short for shingles were compared by exact forms only.", True
+        ),
+        table(("screen", "task", "match"), shown) if shown else "",
+        folded(
+            "The rules",
+            *(paragraph(f"{name}: {found[name]['rule']}", soft=True) for name in _SCREENS),
+        ),
+        _audit(found["audit"]),
+    )
+
+
+def _audit(audit: dict[str, Any] | None) -> str:
+    head = "<h3>Audit</h3>"
+    if audit is None:
+        return head + paragraph("No audit ran: `factory audit contamination` plants matches and says how many are found.")
+    verdict = mark(audit["certified"], "certified" if audit["certified"] else "not certified")
+    counts = f"{audit['screened']} tasks screened, {audit['matched']} match, {audit['review']} for review"
+    rows = [
+        (kind, one["planted"], one["found"], one["too_short_to_judge"], interval(_recall(one)))
+        for kind, one in audit["planted"].items()
+    ]
+    alarms = [(kind, one["planted"], one["matched"], percent(one["rate"])) for kind, one in audit["negatives"].items()]
+    recalls = [(kind, {"recall": one["interval"]}) for kind, one in audit["planted"].items() if one["interval"]]
+    drawn = (ranges("Recall of planted matches by kind", recalls, "recall"), "Of the plants that are long enough to judge.")
+    return "".join(
+        (
+            head,
+            table(("verdict", "at", "tasks"), [(verdict, instant(audit["at"]), counts)]),
+            *(paragraph(fault) for fault in audit["faults"]),
+            plots(drawn) if recalls else "",
+            table(("planted match", "planted", "found", "too short to judge", "recall"), rows),
+            table(("planted non-match", "planted", "matched", "rate"), alarms),
+        )
+    )
+
+
+def _recall(one: dict[str, Any]) -> dict[str, float] | None:
+    return one["interval"] and {**one["interval"], "mean": one["recall"]}
