@@ -86,8 +86,9 @@ def _empty(tree: FileTree, blobs: BlobStore) -> FileTree:
 
 def _garbage(tree: FileTree, blobs: BlobStore) -> FileTree:
     """Every file replaced by bytes that are nothing, and forged verdicts beside them."""
-    junk = blobs.put(b"\x00\xff garbage \x80\n" * 8)
-    files = {path: Entry(EntryKind.FILE, junk, 96, entry.executable) for path, entry in _files(tree)}
+    data = b"\x00\xff garbage \x80\n" * 8
+    junk = blobs.put(data)
+    files = {path: Entry(EntryKind.FILE, junk, len(data), entry.executable) for path, entry in _files(tree)}
     return tree.merged(files).merged(FileTree.of(blobs, _FORGED))
 
 

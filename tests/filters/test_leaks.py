@@ -1,0 +1,109 @@
+"""Leak probes of repository tasks."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from factory.core.action import Action
+from factory.core.blobs import MemoryBlobs, put_json
+from factory.core.demonstration import Demonstration
+from factory.core.errors import SandboxError, SandboxLost
+from factory.core.files import FileTree
+from factory.core.task import Mount, Task
+from filters.leaks import LeakProbe
+from sandboxes.contract import Backend
+from tests.factory.agent.samples import Faulty, tree_verifier
+from tests.factory.agent.samples import task as sample
+
+FIXED = "def total(items):\n    amount = 0\n    for item in items:\n        amount += item.price\n    return amount\n"
+BROKEN = FIXED.replace("amount += item.price", "amount -= item.price")
+EDIT = Action("edit", {"path": "shop/cart.py", "line": "4", "text": "        amount += item.price"})
+
+
+def shop(
+    blobs: MemoryBlobs, files: dict[str, bytes | str] | None = None, instruction: str = "Totals are wrong.", *actions: Action
+) -> Task:
+    everything: dict[str, bytes | str] = {"shop/cart.py": BROKEN, "README.md": "A shop.\n"}
+    made = sample(blobs, files=everything | (files or {}), instruction=instruction, verifier=tree_verifier(blobs, {}))
+    solution = Demonstration((*(actions or (EDIT,)), Action("submit")))
+    return replace(made, solution=put_json(blobs, solution.manifest()))
+
+
+@pytest.fixture
+def leaks(backend: Backend, blobs: MemoryBlobs) -> LeakProbe:
+    return LeakProbe(backend, blobs)
+
+
+def test_a_task_without_leaks(leaks: LeakProbe, blobs: MemoryBlobs) -> None:
+    found = leaks.probe(shop(blobs))
+    assert found.passed and found.filter == "leaks" and found.reason == ""
+    assert found.data["fixes"] == [{"path": "shop/cart.py", "lines": 1}]
+
+
+@pytest.mark.parametrize(
+    ("path", "content"),
+    [
+        ("build/lib/shop/cart.py", FIXED),
+        ("notes/old.txt", "Before:\n\n" + "\n\n".join(f"      {line}  " for line in FIXED.splitlines())),
+        ("shop/cart.py.orig", "anything"),
+        (".git/objects/ab/cdef", b"\x78\x9c"),
+        ("shop/__pycache__/cart.cpython-311.pyc", b"\xa7\r\r\n"),
+        ("dist/shop-1.0-py3-none-any.whl", b"PK"),
+    ],
+)
+def test_copies_history_and_compiled_text(leaks: LeakProbe, blobs: MemoryBlobs, path: str, content: bytes | str) -> None:
+    found = leaks.probe(shop(blobs, {path: content}))
+    assert not found.passed and path in found.reason
+
+
+def test_the_fixed_line_in_the_instruction(leaks: LeakProbe, blobs: MemoryBlobs) -> None:
+    found = leaks.probe(shop(blobs, {}, "In total, write\n`amount   += item.price`, not `-=`."))
+    assert found.reason == "the instruction holds a fixed line of shop/cart.py"
+    assert leaks.probe(shop(blobs, {}, "In total, `amount -= item.price` is wrong.")).passed
+
+
+def test_a_common_line_elsewhere_is_no_leak(leaks: LeakProbe, blobs: MemoryBlobs) -> None:
+    other = "for item in basket:\n        amount += item.price\n        count += 1\n"
+    assert leaks.probe(shop(blobs, {"shop/other.py": other})).passed
+
+
+def test_the_package_itself_among_the_dependencies(leaks: LeakProbe, blobs: MemoryBlobs) -> None:
+    made = shop(blobs)
+    mounts = [
+        Mount(path="/deps", tree=FileTree.of(blobs, {"site/shop/cart.py": content}).save(blobs))
+        for content in (FIXED, "x = 1\n")
+    ]
+    tasks = [replace(made, environment=replace(made.environment, mounts=(mount,))) for mount in mounts]
+    leaking, clean = leaks.probe_many(tasks)
+    assert leaking.evidence is not None and clean.evidence is not None
+    assert leaking.evidence.reason == "/deps/site/shop/cart.py holds the fixed lines of shop/cart.py"
+    assert clean.evidence.passed
+
+
+def test_a_solution_by_shell_is_replayed(leaks: LeakProbe, blobs: MemoryBlobs) -> None:
+    by_shell = Action("bash", {"command": "sed -i 's/amount -=/amount +=/' shop/cart.py"})
+    assert leaks.probe(shop(blobs, {}, "Totals are wrong.", by_shell)).data["fixes"] == [{"path": "shop/cart.py", "lines": 1}]
+    assert not leaks.probe(shop(blobs, {"copy.py": FIXED}, "Totals are wrong.", by_shell)).passed
+
+
+def test_lines_put_back_and_taken_out(leaks: LeakProbe, blobs: MemoryBlobs) -> None:
+    """A fix that deletes is recognised by the lines that then stand side by side."""
+    without = FIXED.replace("    amount = 0\n", "")
+    insert = Action("edit", {"path": "shop/cart.py", "line": "1", "text": "def total(items):\n    amount = 0"})
+    assert not leaks.probe(shop(blobs, {"shop/cart.py": without, "a.py": FIXED}, "It fails.", insert)).passed
+    assert leaks.probe(shop(blobs, {"shop/cart.py": without, "a.py": without}, "It fails.", insert)).passed
+    doubled = FIXED.replace("    for", "    amount = 1\n    for")
+    second = Action("bash", {"command": "sed -i 3d shop/cart.py"})
+    assert not leaks.probe(shop(blobs, {"shop/cart.py": doubled, "a.py": FIXED}, "It is off.", second)).passed
+
+
+def test_a_replay_that_fails_is_no_verdict(backend: Backend, blobs: MemoryBlobs) -> None:
+    by_shell = Action("bash", {"command": "sed -i 's/amount -=/amount +=/' shop/cart.py"})
+    leaks = LeakProbe(Faulty(backend, open=[SandboxLost("gone")] * 2), blobs)
+    task = shop(blobs, {}, "Totals are wrong.", by_shell)
+    with pytest.raises(SandboxError, match="gone"):
+        leaks.probe(task)
+    [judged] = leaks.probe_many([task])
+    assert judged.evidence is None and "gone" in judged.fault
