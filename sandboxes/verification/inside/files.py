@@ -16,11 +16,18 @@ Whatever stands in the tree, the answer is a failed check. Only the machine's ow
 from __future__ import annotations
 
 import errno
-import hashlib
 import os
 import posixpath
 import stat
-from typing import Any
+
+try:  # what `hashlib` wraps, without loading OpenSSL
+    from _sha2 import sha256
+except ImportError:  # before Python 3.12
+    from _sha256 import sha256
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # `typing` itself takes longer to import than most trees to check
+    from typing import Any
 
 ENTRIES = 10_000
 """A tree with more entries fails: no task asks for so many."""
@@ -195,7 +202,7 @@ def _digest(folder: int, name: str, size: int, expected_size: int) -> str:
     if not expected_size - 1 <= size <= expected_size:
         return ""
     fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
-    digest = hashlib.sha256()
+    digest = sha256()
     with os.fdopen(fd, "rb") as file:
         while data := file.read(1 << 16):
             digest.update(data)
