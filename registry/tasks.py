@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, select
 
 from factory.core.assessment import TaskStatus
 from factory.core.digest import Digest, Json, is_digest
@@ -299,8 +299,3 @@ def _matches(connection: Connection, reference: str) -> list[Digest]:
     named = select(tasks.c.digest).join(aliases, aliases.c.digest == tasks.c.digest).where(aliases.c.name == reference)
     found.update(connection.execute(named.where(tasks.c.status != TaskStatus.WITHDRAWN.value)).scalars())
     return sorted(found)
-
-
-def count_tasks(connection: Connection) -> int:
-    """Tasks of any status."""
-    return connection.execute(select(func.count()).select_from(tasks)).scalar_one()
