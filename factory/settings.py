@@ -8,19 +8,32 @@ configuration, so that listing tasks does not import torch.
 from __future__ import annotations
 
 import dataclasses
+import difflib
+import json
 import os
 import tomllib
 import typing
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
+from pydantic_core import ErrorDetails
+from pydantic_settings import (
+    BaseSettings,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    SettingsError,
+    TomlConfigSettingsSource,
+)
 
 from factory.core.digest import Digest, digest_bytes
-from factory.core.errors import UserError
+from factory.core.errors import UnknownField, UserError
 
 DEFAULT_FILE = Path("factory.toml")
+PREFIX = "FACTORY_"
+LOG = "FACTORY_LOG"
+"""Environment variable with the level of the log; no setting, since it is read before any."""
 Table = dict[str, Any]
 Config = TypeVar("Config")
 
@@ -37,16 +50,16 @@ class SandboxSettings(Section):
     backend: Literal["bubblewrap", "docker"] = "bubblewrap"
     docker_image: str = "python:3.11-slim"
     """Base image of the docker back end."""
-    workers: int = Field(4, ge=1)
+    workers: int = Field(default=4, ge=1)
     """Sandboxes at work at once."""
 
 
 class ShareSettings(Section):
     """Parts of the warm start's demonstrations, relative to each other; 0 leaves a kind out."""
 
-    terminal: float = Field(1.0, ge=0)
-    database: float = Field(1.0, ge=0)
-    repository: float = Field(0.0, ge=0)
+    terminal: float = Field(default=1.0, ge=0)
+    database: float = Field(default=1.0, ge=0)
+    repository: float = Field(default=0.0, ge=0)
 
 
 class PolicySettings(Section):
@@ -60,14 +73,14 @@ class PolicySettings(Section):
     """Addresses of vLLM servers that serve the policy; empty: vLLM runs in this process."""
     shares: ShareSettings = ShareSettings()
     dtype: Literal["float32", "bfloat16"] = "float32"
-    temperature: float = Field(1.0, gt=0)
-    max_tokens: int = Field(64, ge=1)
+    temperature: float = Field(default=1.0, gt=0)
+    max_tokens: int = Field(default=64, ge=1)
     """Most tokens of one turn."""
-    max_context: int = Field(512, ge=16)
+    max_context: int = Field(default=512, ge=16)
     """Most tokens of one episode."""
-    kv_cache_gib: float = Field(0.5, gt=0)
+    kv_cache_gib: float = Field(default=0.5, gt=0)
     """Memory of the engine's key-value cache, GiB."""
-    samples: int = Field(8, ge=2)
+    samples: int = Field(default=8, ge=2)
     """Rollouts of one assessment."""
     invalid_calls: Literal["continue", "end"] = "continue"
     """What follows an answer that is no valid call."""
@@ -78,19 +91,17 @@ class GenerateSettings(Section):
 
     seed: int | None = None
     """Seed of the series; None: the date decides, so every night makes others."""
-    terminal: int = Field(300, ge=0)
-    database: int = Field(100, ge=0)
-    repository: int = Field(60, ge=0)
+    terminal: int = Field(default=300, ge=0)
+    database: int = Field(default=100, ge=0)
+    repository: int = Field(default=60, ge=0)
 
 
 class SplitSettings(Section):
     """The sealed holdout."""
 
     name: str = "main"
-    compositions: int = Field(150, ge=1)
-    """Tasks wanted in the holdout of new compositions and names."""
-    apart: tuple[str, ...] = ()
-    """Families and repositories that are never trained on, besides those that generators set apart."""
+    compositions: int = Field(default=150, ge=1)
+    """Tasks wanted in the holdout of new compositions and names; the generators' `apart` says which families are held out."""
 
 
 class NightlySettings(Section):
@@ -98,25 +109,25 @@ class NightlySettings(Section):
 
     cron: str = "0 2 * * *"
     timezone: str = "UTC"
-    shard: int = Field(50, ge=1)
+    shard: int = Field(default=50, ge=1)
     """Candidates of one task of the flow."""
-    seconds: float | None = Field(None, gt=0)
-    disk_gib: float | None = Field(None, gt=0)
-    tokens: int | None = Field(None, gt=0)
+    seconds: float | None = Field(default=None, gt=0)
+    disk_gib: float | None = Field(default=None, gt=0)
+    tokens: int | None = Field(default=None, gt=0)
     """Tokens sampled from the policy."""
 
 
 class EvaluateSettings(Section):
     """Evaluation on the holdout."""
 
-    samples: int = Field(8, ge=1)
+    samples: int = Field(default=8, ge=1)
     """Rollouts of each task."""
 
 
 class Settings(BaseSettings):
     """Everything that a run depends on."""
 
-    model_config = SettingsConfigDict(env_prefix="FACTORY_", env_nested_delimiter="__", extra="forbid", frozen=True)
+    model_config = SettingsConfigDict(env_prefix=PREFIX, env_nested_delimiter="__", extra="forbid", frozen=True)
 
     data: Path = Path("data")
     """Folder of everything that is stored."""
@@ -144,7 +155,8 @@ class Settings(BaseSettings):
     @property
     def digest(self) -> Digest:
         """Of what decides the result: the place of the data and the budgets may differ between starts of one run."""
-        return digest_bytes(self.model_dump_json(exclude={"data": True, "registry": True, "nightly": True}).encode())
+        values = self.model_dump(mode="json", exclude={"data", "registry", "nightly"})
+        return digest_bytes(json.dumps(values, sort_keys=True).encode())
 
     @classmethod
     def settings_customise_sources(
@@ -168,14 +180,51 @@ def load_settings(config: Path | None, **flags: Any) -> Settings:
     file = config or (DEFAULT_FILE if DEFAULT_FILE.exists() else None)
     if file is not None and not file.is_file():
         raise UserError("--config", str(file), "a settings file that exists")
+    _check_environment()
     source = type("Settings", (Settings,), {"file": file, "__module__": __name__, "__doc__": Settings.__doc__})
     try:
         return source(**flags)
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UserError("--config", str(file), f"a TOML file ({error})") from None
+    except SettingsError as error:
+        raise UserError("environment", str(error), "values of the settings' types, tables as JSON") from None
     except ValidationError as error:
-        first = error.errors()[0]
-        raise UserError(".".join(map(str, first["loc"])), first.get("input"), first["msg"]) from None
+        raise _user_error(Settings, error.errors()[0], "") from None
+
+
+def _check_environment() -> None:
+    """Refuse a variable that would set nothing: a typing error is no setting."""
+    for name in environment_names():
+        first = name.removeprefix(PREFIX).split("__")[0].lower()
+        if first not in Settings.model_fields and name != LOG:
+            raise UnknownField(name, os.environ[name], _known(first, [*Settings.model_fields], PREFIX, str.upper))
+
+
+def _user_error(model: type[BaseModel], error: ErrorDetails, prefix: str) -> UserError:
+    """One pydantic error in the words of `UserError`."""
+    path = [str(part) for part in error["loc"]]
+    name = ".".join([*([prefix] if prefix else []), *path])
+    if error["type"] == "extra_forbidden":
+        for part in path[:-1]:
+            annotation = model.model_fields[part].annotation
+            assert isinstance(annotation, type) and issubclass(annotation, BaseModel)  # what else forbids fields?
+            model = annotation
+        return UnknownField(name, error["input"], _known(path[-1], [*model.model_fields]))
+    return UserError(name, error["input"], _expected(error))
+
+
+def _expected(error: ErrorDetails) -> str:
+    """Pydantic's message as what would be right: `Input should be a valid integer` is `a valid integer`."""
+    if error["type"] in ("model_type", "dict_type"):
+        return "a table"
+    words = error["msg"].removeprefix("Input should be ").removeprefix("Value error, ")
+    return f"a value {words}" if words.startswith(("greater", "less")) else words[:1].lower() + words[1:]
+
+
+def _known(name: str, fields: list[str], prefix: str = "", case: Callable[[str], str] = str) -> str:
+    """The field that was meant, or else all that there are."""
+    close = difflib.get_close_matches(name.lower(), fields, n=1)
+    return f"{prefix}{case(close[0])}" if close else f"one of {', '.join(prefix + case(field) for field in sorted(fields))}"
 
 
 def section(config: type[Config], table: Table, name: str) -> Config:
@@ -185,7 +234,7 @@ def section(config: type[Config], table: Table, name: str) -> Config:
     values: Table = {}
     for key, value in table.items():
         if key not in fields:
-            raise UserError(f"{name}.{key}", value, f"one of {', '.join(sorted(fields))}")
+            raise UnknownField(f"{name}.{key}", value, _known(key, sorted(fields)))
         values[key] = _value(hints[key], value, f"{name}.{key}")
     return config(**values)
 
@@ -197,9 +246,9 @@ def _value(hint: Any, value: Any, name: str) -> Any:
     try:
         return TypeAdapter(hint).validate_python(value)
     except ValidationError as error:
-        raise UserError(name, value, error.errors()[0]["msg"]) from None
+        raise UserError(name, value, _expected(error.errors()[0])) from None
 
 
 def environment_names() -> list[str]:
     """Environment variables that would override a setting now (for `factory doctor`)."""
-    return sorted(name for name in os.environ if name.startswith("FACTORY_"))
+    return sorted(name for name in os.environ if name.startswith(PREFIX))

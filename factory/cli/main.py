@@ -41,8 +41,8 @@ _commands()
 
 def main() -> None:
     """Run the command line; the only place where an error turns into a message and an exit code."""
-    logging.basicConfig(level=os.environ.get("FACTORY_LOG", "WARNING").upper(), format="%(levelname)s %(name)s: %(message)s")
     try:
+        _log(os.environ.get("FACTORY_LOG", "WARNING"))
         sys.exit(app(standalone_mode=False) or 0)
     except NoArgsIsHelpError as error:
         _say(error.format_message())
@@ -51,10 +51,10 @@ def main() -> None:
         _say(f"factory: {' '.join(error.format_message().split())}")
         sys.exit(2)
     except UserError as error:
-        _say(f"factory: {error}")
+        _say(f"factory: {_line(error)}")
         sys.exit(2)
     except FactoryError as error:
-        _say(f"factory: {type(error).__name__}: {error}")
+        _say(f"factory: {type(error).__name__}: {_line(error)}")
         sys.exit(1)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -62,6 +62,20 @@ def main() -> None:
     except (KeyboardInterrupt, typer.Abort):
         _say("factory: interrupted; start it again to go on where it stopped")
         sys.exit(130)
+
+
+def _log(level: str) -> None:
+    """Log to stderr. What Prefect says of a run that failed is the error that `main` tells, at length and with a trace."""
+    known = logging.getLevelNamesMapping()
+    if level.upper() not in known:
+        raise UserError("FACTORY_LOG", level, f"one of {', '.join(known)}")
+    handler = logging.StreamHandler()
+    handler.addFilter(lambda record: not record.name.startswith(("prefect.flow_runs", "prefect.task_runs")))
+    logging.basicConfig(level=known[level.upper()], format="%(levelname)s %(name)s: %(message)s", handlers=[handler])
+
+
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split())
 
 
 def _say(line: str) -> None:

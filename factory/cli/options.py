@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
+    from factory.core.digest import Digest
     from factory.settings import Settings
     from registry.store import Registry
 
@@ -38,6 +39,28 @@ def registry_of(settings: Settings) -> Iterator[Registry]:
         raise UserError("--data", str(settings.data), "a data folder with a registry: `factory nightly` makes one")
     with Registry.open(settings.database_url, settings.data / "blobs") as registry:
         yield registry
+
+
+def task_of(registry: Registry, reference: str, option: str = "TASK") -> Digest:
+    """The digest of the task that a person names. Raises UserError when there is none, or more than one."""
+    from factory.core.errors import NotFound, UserError
+
+    try:
+        return registry.resolve(reference)
+    except NotFound:
+        raise UserError(option, reference, "a digest, at least 8 digits of one, a name or an alias of a task") from None
+
+
+def node_of(registry: Registry, reference: str, option: str = "TASK") -> Digest:
+    """The digest of the task or policy version that a person names. Raises UserError."""
+    from factory.core.errors import NotFound, UserError
+
+    for find in (registry.resolve, lambda name: registry.policy(name).version.weights):
+        try:
+            return find(reference)
+        except NotFound:
+            continue
+    raise UserError(option, reference, "a digest, at least 8 digits of one, a name or an alias of a task or a policy version")
 
 
 def choice(kind: type[Any], value: str | None, option: str) -> Any:

@@ -22,25 +22,27 @@ class Plain:
     """A line when a stage begins, when it ends, and every ten seconds between."""
 
     def __init__(self) -> None:
-        self._lock, self._name, self._total, self._done = Lock(), "", 0, 0
+        self._lock, self._name, self._done = Lock(), "", 0
+        self._total: int | None = 0
         self._begun = self._said = time.monotonic()
 
-    def stage(self, name: str, total: int) -> None:
+    def stage(self, name: str, total: int | None) -> None:
         with self._lock:
             self._name, self._total, self._done = name, total, 0
             self._begun = self._said = time.monotonic()
-        say(f"{name}: {total} to do")
+        say(f"{name}: begins" if total is None else f"{name}: {total} to do")
 
     def advance(self, detail: str = "") -> None:
         with self._lock:
             self._done += 1
             now = time.monotonic()
-            over = self._done >= self._total
+            over = self._done == self._total
             if not over and now - self._said < EVERY_S:
                 return
             self._said = now
         seconds = f"{now - self._begun:.1f} s"
-        say(f"{self._name}: {self._done}/{self._total} after {seconds}{f' ({detail})' if detail else ''}")
+        done = str(self._done) if self._total is None else f"{self._done}/{self._total}"
+        say(f"{self._name}: {done} after {seconds}{f' ({detail})' if detail else ''}")
 
     def note(self, line: str) -> None:
         say(line)
@@ -53,7 +55,7 @@ class Bars:
         self._bars = bars
         self._current: TaskID | None = None
 
-    def stage(self, name: str, total: int) -> None:
+    def stage(self, name: str, total: int | None) -> None:
         self._current = self._bars.add_task(name, total=total)
 
     def advance(self, detail: str = "") -> None:

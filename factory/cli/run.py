@@ -31,7 +31,9 @@ def nightly(
     settings = settings_of(config, data)
     _check_date(day)
     from factory.flows.prefect_home import settle
+    from factory.flows.workshop import check_settings
 
+    check_settings(settings)
     settle((settings.data / "prefect").resolve())
     from factory.flows.nightly import nightly as flow
 

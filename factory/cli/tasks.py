@@ -8,7 +8,17 @@ from typing import Annotated, Any
 import typer
 
 from factory.cli.console import emit_json, emit_record, emit_table, say
-from factory.cli.options import ConfigOption, DataOption, JsonOption, LineOption, choice, registry_of, settings_of
+from factory.cli.options import (
+    ConfigOption,
+    DataOption,
+    JsonOption,
+    LineOption,
+    choice,
+    node_of,
+    registry_of,
+    settings_of,
+    task_of,
+)
 
 app = typer.Typer(help="Query the registry's tasks.", no_args_is_help=True)
 Reference = Annotated[str, typer.Argument(metavar="TASK", help="Digest, at least 8 digits of one, name or alias.")]
@@ -64,8 +74,8 @@ def show(task: Reference, config: ConfigOption = None, data: DataOption = None, 
     with registry_of(settings) as registry:
         from factory.core.blobs import get_json
 
-        found = registry.task(task)
-        candidate = registry.candidate(task)
+        candidate = registry.candidate(task_of(registry, task))
+        found = candidate.task
         record: dict[str, Any] = {
             "digest": found.digest,
             "name": candidate.name,
@@ -87,7 +97,7 @@ def why(
     with registry_of(settings) as registry:
         from factory.report.explain import explain
 
-        record = explain(registry, task, line=line or settings.policy.line)
+        record = explain(registry, task_of(registry, task), line=line or settings.policy.line)
     (emit_json if json else emit_record)(record)
 
 
@@ -100,7 +110,7 @@ def diff(
     with registry_of(settings) as registry:
         from factory.report.explain import differences
 
-        record = differences(registry, first, second)
+        record = differences(registry, task_of(registry, first, "FIRST"), task_of(registry, second, "SECOND"))
     (emit_json if json else emit_record)(record)
 
 
@@ -111,7 +121,7 @@ def lineage(task: Reference, config: ConfigOption = None, data: DataOption = Non
     with registry_of(settings) as registry:
         from factory.report.explain import lineage_of
 
-        record = lineage_of(registry, task)
+        record = lineage_of(registry, node_of(registry, task))
     (emit_json if json else emit_record)(record)
 
 
@@ -129,7 +139,7 @@ def replay(
 
     settings = settings_of(config, data, **({"sandbox": {"backend": backend}} if backend else {}))
     with registry_of(settings) as registry:
-        record = replay_task(settings, registry, task, times)
+        record = replay_task(settings, registry, task_of(registry, task), times)
     (emit_json if json else emit_record)(record)
     if not record["agrees"]:
         raise typer.Exit(1)
@@ -145,7 +155,7 @@ def withdraw(
     """Leave a tombstone: readable by digest, in no list, never trained on again."""
     settings = settings_of(config, data)
     with registry_of(settings) as registry:
-        digest = registry.task(task).digest
+        digest = task_of(registry, task)
         registry.withdraw(digest, reason)
     say(f"withdrawn: {digest}")
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from factory.cli.console import emit_json, emit_record, emit_table, say
-from factory.cli.options import ConfigOption, DataOption, JsonOption, registry_of, settings_of
+from factory.cli.options import ConfigOption, DataOption, JsonOption, registry_of, settings_of, task_of
 
 app = typer.Typer(help="Look at rollouts.", no_args_is_help=True)
 
@@ -31,7 +31,7 @@ def list_trajectories(
 ) -> None:
     """Rollouts, newest first."""
     with registry_of(settings_of(config, data)) as registry:
-        digest = registry.resolve(task) if task else None
+        digest = task_of(registry, task, "--task") if task else None
         rows = [asdict(row) for row in registry.trajectories(task=digest, purpose=purpose, solved=solved, limit=limit)]
     if json:
         emit_json(rows)
@@ -50,8 +50,13 @@ def show(
     json: JsonOption = False,
 ) -> None:
     """One rollout: what was asked, each action and what it showed, the verdicts, the tokens' owners."""
+    from factory.core.errors import NotFound, UserError
+
     with registry_of(settings_of(config, data)) as registry:
-        found = registry.trajectory(number)
+        try:
+            found = registry.trajectory(number)
+        except NotFound:
+            raise UserError("ID", number, "a number from `trajectories list`") from None
         instruction = registry.task(found.task).instruction
     record: dict[str, Any] = {
         "id": number,
@@ -106,7 +111,7 @@ def export(
     if not path.parent.is_dir():
         raise UserError("PATH", str(path), "a file in a folder that exists")
     with registry_of(settings_of(config, data)) as registry:
-        digest = registry.resolve(task) if task else None
+        digest = task_of(registry, task, "--task") if task else None
         rows = registry.trajectories(task=digest, purpose=purpose, solved=solved, limit=limit)
         count = registry.export_trajectories(path, list(reversed(rows)))
     say(f"{count} trajectories in {path}")

@@ -2,6 +2,7 @@
 
     FactoryError
     ├── UserError           a person's input: exit code 2, one line
+    │   └── UnknownField    a setting that there is not
     ├── GeneratorError      a generator could not make what it was asked for
     ├── SandboxError        the isolated machine failed (masked, never scored)
     │   ├── SandboxLost     it is gone: killed, out of memory, wedged shell
@@ -37,6 +38,13 @@ class UserError(FactoryError, ValueError):
 
     def __str__(self) -> str:
         return f"{self.field}: {self.value!r} is not right; expected {self.expected}"
+
+
+class UnknownField(UserError):
+    """A setting of that name does not exist; `expected` says which do."""
+
+    def __str__(self) -> str:
+        return f"{self.field}: no such field; expected {self.expected}"
 
 
 class GeneratorError(FactoryError):

@@ -12,7 +12,8 @@ from factory.core.task import TaskKind
 from factory.flows import assessing, making, policy_line, splitting, training
 from factory.flows.night import Night, Progress
 from factory.flows.workshop import Workshop
-from factory.settings import Settings
+from factory.settings import Settings, section
+from trainer.grpo import GrpoConfig
 
 
 def generate(settings: Settings, kind: TaskKind, *, seed: int, start: int, count: int, progress: Progress) -> dict[str, Any]:
@@ -63,8 +64,10 @@ def warmstart(settings: Settings) -> dict[str, Any]:
 
 def train(settings: Settings, *, name: str, policy: str | None, progress: Progress) -> dict[str, Any]:
     """Train run `name`, with the holdout before and after."""
+    steps = section(GrpoConfig, settings.train, "train").steps
     with Workshop.open(settings) as shop:
-        progress.stage("train", int(settings.train.get("steps") or 0))
+        training.start_of(shop, policy)  # a person's mistake is told before work begins
+        progress.stage("train", steps)
 
         def report(metrics: dict[str, Any]) -> None:
             solved = metrics["solved"]

@@ -22,8 +22,8 @@ SHARDS_AT_ONCE = 2
 class Progress(Protocol):
     """What a person sees of a run."""
 
-    def stage(self, name: str, total: int) -> None:
-        """A stage of `total` shards begins."""
+    def stage(self, name: str, total: int | None) -> None:
+        """A stage of `total` shards begins; None: how many is not known before the end."""
         ...
 
     def advance(self, detail: str = "") -> None:
@@ -38,7 +38,7 @@ class Progress(Protocol):
 class Silent:
     """Progress that nobody watches."""
 
-    def stage(self, name: str, total: int) -> None: ...
+    def stage(self, name: str, total: int | None) -> None: ...
 
     def advance(self, detail: str = "") -> None: ...
 
@@ -99,7 +99,8 @@ class Night:
 
     @contextmanager
     def timed(self, stage: str, data: dict[str, Any]) -> Iterator[None]:
-        """Record a stage that is cheap to repeat; `data` may be filled meanwhile."""
-        started = time.monotonic()
+        """Record a stage that each start repeats; `data` may be filled meanwhile, seconds add up over the starts."""
+        held = self.shop.registry.stages(self.run.id).get(stage)
+        started = time.monotonic() - (held.seconds if held else 0.0)
         yield
         self.shop.registry.record_stage(self.run.id, stage, data, seconds=time.monotonic() - started)

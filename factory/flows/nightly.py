@@ -20,7 +20,7 @@ from factory.core.digest import Digest
 from factory.core.errors import FactoryError
 from factory.flows import assessing, making, policy_line, screening, splitting
 from factory.flows.night import SHARDS_AT_ONCE, Night, Silent
-from factory.flows.workshop import Workshop
+from factory.flows.workshop import Workshop, check_settings
 from factory.settings import Settings, load_settings
 from registry.runs import RunState
 
@@ -50,6 +50,7 @@ def nightly(
     """
     if settings is None:
         settings = load_settings(Path(config) if config else None, **({"data": Path(data)} if data else {}))
+    check_settings(settings)
     when = date.fromisoformat(day) if day else datetime.now(UTC).date()
     with Workshop.open(settings) as shop:
         night = Night.begin(shop, when, progress or Silent())
@@ -84,6 +85,8 @@ def _made(night: Night) -> list[Digest]:
     wanted = making.shards(night)
     night.progress.stage("generate and validate", len(wanted))
     futures = [shard_task.submit(one.name, _advancing(night, partial(making.make, night, one))) for one in wanted]
+    for future in futures:
+        future.wait()  # no shard may still be at work when another one's error closes what they share
     made = [future.result() for future in futures]
     return list(dict.fromkeys(digest for some in made for digest in some))
 

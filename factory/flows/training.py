@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
@@ -12,7 +13,7 @@ from factory.agent.clients.local import LocalConfig
 from factory.agent.formats import load_format
 from factory.core.assessment import TaskStatus
 from factory.core.digest import Digest
-from factory.core.errors import UserError
+from factory.core.errors import NotFound, UserError
 from factory.core.task import Task
 from factory.flows.policy_line import client_of, folder_of, rollout_config
 from factory.flows.workshop import Workshop
@@ -29,10 +30,14 @@ Report = Callable[[dict[str, Any]], None]
 
 
 def start_of(shop: Workshop, reference: str | None) -> PolicyRow:
-    """The version to begin from: the one named, else the line's first version that can act. Raises UserError."""
+    """The version to begin from: the one named, else the line's latest. Raises UserError."""
     line = shop.settings.policy.line
     if reference is not None:
-        return shop.registry.policy(reference)
+        try:
+            return shop.registry.policy(reference)
+        except NotFound:
+            expected = "line@digits, a digest, at least 8 digits of one, or an alias of a policy version"
+            raise UserError("--policy", reference, expected) from None
     latest = shop.registry.latest_policy(line)
     if latest is None:
         raise UserError("policy.line", line, "a line with a version: `factory nightly` or `factory warmstart` makes one")
@@ -56,7 +61,7 @@ def evaluate_policy(shop: Workshop, policy: PolicyRow, *, run: str) -> Evaluatio
     held = shop.registry.stages(run).get(stage)
     if held is not None:
         return Evaluation.from_json(held.data)
-    settings = shop.settings
+    settings, started = shop.settings, time.monotonic()
     config = EvaluationConfig(samples=settings.evaluate.samples, rollout=rollout_config(shop))
     with client_of(shop, policy) as client:
         found, trajectories = evaluate(
@@ -68,7 +73,7 @@ def evaluate_policy(shop: Workshop, policy: PolicyRow, *, run: str) -> Evaluatio
             config=config,
         )
     shop.registry.add_trajectories(trajectories, purpose="evaluate", run=run)
-    shop.registry.record_stage(run, stage, found.as_json())
+    shop.registry.record_stage(run, stage, found.as_json(), seconds=time.monotonic() - started)
     return found
 
 
