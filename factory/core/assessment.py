@@ -65,7 +65,7 @@ class Evidence:
     """What a filter measured about a task, with the rule that judged it."""
 
     filter: str
-    """`validity`, `contamination`, `duplicates`, `determinism`, `loopholes`."""
+    """`validity`, `contamination`, `duplicates`, `determinism`, `loopholes`, `leaks`."""
     rule: str
     """The rule in words, with its thresholds."""
     passed: bool
