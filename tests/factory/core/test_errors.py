@@ -18,7 +18,8 @@ def tree(root: type[Exception] = FactoryError) -> list[type[Exception]]:
 
 @pytest.mark.parametrize("kind", tree(), ids=lambda kind: kind.__name__)
 def test_every_error_survives_pickling(kind: type[Exception]) -> None:
-    error = UserError("train.steps", -1, "a positive number") if issubclass(kind, UserError) else kind("what failed", 3)
+    arguments = ("train.steps", -1, "a positive number") if issubclass(kind, UserError) else ("what failed", 3)
+    error = kind(*arguments)
     again = pickle.loads(pickle.dumps(error))
     assert type(again) is kind and again.args == error.args and str(again) == str(error)
     assert vars(again) == vars(error)

@@ -29,13 +29,14 @@ def task() -> Task:
     )
 
 
-def variants(value: object) -> list[object]:
+def variants(value: Any) -> list[Any]:
     """The same object with one field changed, for each field."""
-    found: list[object] = []
-    for field in fields(value):  # type: ignore[arg-type]
-        old = getattr(value, field.name)
-        found.append(replace(value, **{field.name: changed(old)}))  # type: ignore[type-var]
-    return found
+    return [replace(value, **{field.name: changed(getattr(value, field.name))}) for field in fields(value)]
+
+
+def within(whole: Task, **changes: Any) -> Task:
+    """The task with another environment."""
+    return replace(whole, environment=replace(whole.environment, **changes))
 
 
 def changed(old: Any) -> Any:
@@ -53,23 +54,16 @@ def changed(old: Any) -> Any:
 @pytest.mark.parametrize("part", ["task", "environment", "limits", "verifier", "held_out", "mount"])
 def test_every_field_is_part_of_the_name(part: str) -> None:
     whole = task()
-    made = {
+    environment = whole.environment
+    made: list[Task] = {
         "task": lambda: variants(whole),
-        "environment": lambda: [replace(whole, environment=one) for one in variants(whole.environment)],
-        "limits": lambda: [
-            replace(whole, environment=replace(whole.environment, limits=one)) for one in variants(whole.environment.limits)
-        ],
+        "environment": lambda: [replace(whole, environment=one) for one in variants(environment)],
+        "limits": lambda: [within(whole, limits=one) for one in variants(environment.limits)],
         "verifier": lambda: [replace(whole, verifier=one) for one in variants(whole.verifier)],
-        "held_out": lambda: [
-            *(replace(whole, held_out=one) for one in variants(whole.held_out)),
-            replace(whole, held_out=None),
-        ],
-        "mount": lambda: [
-            replace(whole, environment=replace(whole.environment, mounts=(one,)))
-            for one in variants(whole.environment.mounts[0])
-        ],
+        "held_out": lambda: [replace(whole, held_out=one) for one in [*variants(whole.held_out), None]],
+        "mount": lambda: [within(whole, mounts=(one,)) for one in variants(environment.mounts[0])],
     }[part]()
-    digests = {whole.digest, *(one.digest for one in made)}  # type: ignore[attr-defined]
+    digests = {whole.digest, *(one.digest for one in made)}
     assert len(digests) == len(made) + 1 > 2
 
 
