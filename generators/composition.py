@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate
 from typing import Any, ClassVar
@@ -193,7 +193,8 @@ class SkillDemonstrator:
 
     Slots and words only: no state is built and nothing is stored. `withheld` holds split keys
     (`signature:copy+sort`, `slots:terminal-3`): no demonstration has any of them. Families set apart are
-    never shown.
+    never shown. Any signature draws from all the names that are left, not from its own pool alone: what
+    is shown is how to copy a name, not which names go with which skills.
     """
 
     def __init__(self, config: CompositionConfig, *, withheld: frozenset[str] = frozenset()) -> None:
@@ -202,11 +203,13 @@ class SkillDemonstrator:
         if not self._signatures:
             raise UserError("withheld", sorted(withheld), "split keys that leave at least one signature to demonstrate")
         self._cumulative = tuple(accumulate(weight for _, weight in self._signatures))
+        self._names = tuple(sorted({name for signature, _ in self._signatures for name in signature.names}))
 
     def demonstrate(self, *, seed: int, count: int) -> Iterator[tuple[str, Demonstration, tuple[str, ...]]]:
         """Instruction, reference actions, and what the sandbox shows between them: nothing, as each command is silent."""
         for number in range(count):
             rng = stream(seed, self.config.room.name, "demonstration", number)
-            composition, _ = compose(self.config, pick(rng, self._cumulative, self._signatures), rng)
+            signature = replace(pick(rng, self._cumulative, self._signatures), names=self._names)
+            composition, _ = compose(self.config, signature, rng)
             demonstration = composition.demonstration
             yield composition.instruction, demonstration, ("",) * (len(demonstration.actions) - 1)
