@@ -12,7 +12,7 @@ from generators.database.skills import SKILLS
 
 @dataclass(frozen=True, kw_only=True)
 class DatabaseConfig(CompositionConfig):
-    """Six skills, singly and in pairs; `tally` is near to a known skill, `drop` is far from all."""
+    """Nine skills, singly and in pairs; `tally` is near to a known skill, `drop` is far from all."""
 
     room: ClassVar[Room] = Room(
         name="database",
@@ -23,7 +23,7 @@ class DatabaseConfig(CompositionConfig):
         closing="Change nothing else in the database.",
     )
 
-    families: tuple[str, ...] = ("update", "remove", "insert", "column", "pick", "total")
+    families: tuple[str, ...] = ("update", "remove", "insert", "column", "pick", "total", "pairs", "retitle", "ranked")
     apart: tuple[str, ...] = ("tally", "drop")
     apart_percent: int = 12
     depth_weights: tuple[int, ...] = (2, 1)

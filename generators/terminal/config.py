@@ -11,7 +11,10 @@ from generators.terminal.skills import SKILLS
 
 @dataclass(frozen=True, kw_only=True)
 class TerminalConfig(CompositionConfig):
-    """Eight skills in all their ordered pairs; `store` is near to a known skill, `link` is far from all."""
+    """Fourteen skills in all their ordered pairs; `store` is near to a known skill, `link` is far from all.
+
+    Many skills make many pairs: a policy that saw most pairs does the unseen ones much better.
+    """
 
     room: ClassVar[Room] = Room(
         name="terminal",
@@ -22,6 +25,21 @@ class TerminalConfig(CompositionConfig):
         closing="Change nothing else in the working directory.",
     )
 
-    families: tuple[str, ...] = ("make", "write", "copy", "rename", "delete", "append", "join", "sort")
+    families: tuple[str, ...] = (
+        "make",
+        "write",
+        "copy",
+        "rename",
+        "delete",
+        "append",
+        "join",
+        "sort",
+        "run",
+        "replace",
+        "count",
+        "reverse",
+        "match",
+        "first",
+    )
     apart: tuple[str, ...] = ("store", "link")
     apart_percent: int = 12

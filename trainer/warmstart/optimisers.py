@@ -19,9 +19,9 @@ class OptimiserConfig:
     """How gradients move weights."""
 
     kind: Literal["muon", "adamw"] = "muon"
-    learning_rate: float = 6e-3
+    learning_rate: float = 3e-3
     """Adam's step size."""
-    matrix_learning_rate: float = 0.02
+    matrix_learning_rate: float = 0.01
     """Muon's step size: the spectral norm of an update of a square matrix."""
     betas: tuple[float, float] = (0.9, 0.95)
     """Adam's decay of the first and second moments."""

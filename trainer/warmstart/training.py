@@ -85,15 +85,17 @@ class WarmStart:
         self.config, self.root, self.start = config, root, start
         self.parent = load_record(start)
         format = load_format(start)
-        name = digest_of([config.digest, self.parent.weights])[:12]
-        self.file = root / self.parent.line / f"warmstart-{name}" / "state.safetensors"
         self.model = load_model(start)
         self.pad = int(self.model.config.pad_token_id or 0)
         self.optimiser = Optimiser(self.model, config.optimiser)
-        self.progress = load_checkpoint(self.file, self.model, self.optimiser)
         self.series = Series(sources, format, seed=config.seed, purpose="warm start", size=config.shard, longest=config.longest)
         gate = Series(sources, format, seed=config.seed, purpose="gate", size=config.gate_examples, longest=config.longest)
         self.gate = gate.shard(0)
+        # The demonstrators' own settings are in what they show: other data is another run, never resumed from this one.
+        shown = [list(item.tokens.ids) for item in (*self.gate, *self.series.shard(0))]
+        name = digest_of([config.digest, self.parent.weights, shown])[:12]
+        self.file = root / self.parent.line / f"warmstart-{name}" / "state.safetensors"
+        self.progress = load_checkpoint(self.file, self.model, self.optimiser)
         self._shard = lru_cache(maxsize=max(1, -(-config.demonstrations // config.shard)))(self._batches)
 
     def train(self, on_measurement: Callable[[Measurement], None] = lambda measurement: None) -> Progress:

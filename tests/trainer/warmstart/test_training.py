@@ -138,13 +138,19 @@ def test_an_ended_run_gives_the_same_version_without_training(tmp_path: Path, st
     assert run.save() == first
 
 
-def test_another_seed_or_start_is_another_run(tmp_path: Path, start: Path) -> None:
+def test_other_seeds_starts_and_demonstrations_are_other_runs(tmp_path: Path, start: Path) -> None:
     other_start = errand_policy(tmp_path, seed=1)
     versions = {
-        warm_start(config, SOURCES, root=tmp_path, start=begin)[0].weights
-        for config, begin in ((CONFIG, start), (replace(CONFIG, seed=1), start), (CONFIG, other_start))
+        warm_start(config, sources, root=tmp_path, start=begin)[0].weights
+        for config, sources, begin in (
+            (CONFIG, SOURCES, start),
+            (replace(CONFIG, seed=1), SOURCES, start),
+            (CONFIG, SOURCES, other_start),
+            (CONFIG, SOURCES[::-1], start),
+            (CONFIG, SOURCES[:1], start),
+        )
     }
-    assert len(versions) == 3
+    assert len(versions) == 5
 
 
 def test_the_global_generator_does_not_matter(tmp_path: Path, start: Path) -> None:
