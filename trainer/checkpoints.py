@@ -63,7 +63,7 @@ def _plain(value: Any) -> Json:
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, Sequence) and not isinstance(value, str):
         return [_plain(item) for item in value]
-    return value  # type: ignore[no-any-return]
+    return value
 
 
 def save_checkpoint(root: Path, checkpoint: Checkpoint, identity: RunIdentity) -> Path:

@@ -67,11 +67,13 @@ class GrpoConfig:
     """Steps between checkpoints."""
     learner: LearnerConfig = field(default_factory=LearnerConfig)
     advantage: AdvantageConfig = field(default_factory=AdvantageConfig)
-    reward: RewardConfig = field(default_factory=RewardConfig)
+    reward: RewardConfig = field(default_factory=lambda: RewardConfig(per_call=-0.05))
+    """The outcome, less a little for each call: going on after the task is done is not free."""
     curriculum: CurriculumConfig = field(default_factory=CurriculumConfig)
     canary: CanaryConfig = field(default_factory=CanaryConfig)
-    rollout: RolloutConfig = field(default_factory=RolloutConfig)
-    """How episodes are run; its sampling temperature is also the learner's."""
+    rollout: RolloutConfig = field(default_factory=lambda: RolloutConfig(invalid_calls="end", held_out=False))
+    """How episodes are run; its sampling temperature is also the learner's. An invalid call ends the episode: what a
+    policy writes after one is far from all that it knows, and there is enough of it to drown the rest of the gradient."""
 
     def __post_init__(self) -> None:
         if self.steps is None and self.seconds is None:

@@ -32,7 +32,7 @@ from trainer.warmstart.training import warm_start
 
 TASKS = TerminalConfig(families=("make", "write", "delete"), apart=("store",), apart_percent=20, depth_weights=(1,), pools=2)
 ENGINE = LocalConfig(max_context=256, kv_cache_gib=0.1)
-ROLLOUT = RolloutConfig(max_context=256, held_out=False, sampling=Sampling(max_tokens=24))
+ROLLOUT = RolloutConfig(max_context=256, held_out=False, invalid_calls="end", sampling=Sampling(max_tokens=24))
 GRPO = GrpoConfig(seed=5, steps=3, groups=8, samples=6, rounds=2, rollout=ROLLOUT)
 
 

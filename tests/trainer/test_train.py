@@ -51,7 +51,6 @@ def test_three_steps_for_real(world: World, tmp_path: Path) -> None:
     assert [line["step"] for line in lines] == [1, 2, 3] and result.reason == "steps"
     assert all(line["canary"]["largest"] < 1e-4 and line["canary"]["cached_tokens"] == 0 for line in lines)
     assert all(line["masked"] == 0 for line in lines)
-    # the first update of a step meets the very weights that sampled: only numerical noise is between the two
     assert all(line["update"]["optimiser_steps"] == 4 for line in lines if line["groups"]["informative"] >= 2)
     with world.registry() as registry:
         assert registry.latest_policy("tiny").version == result.version  # type: ignore[union-attr]
@@ -60,6 +59,10 @@ def test_three_steps_for_real(world: World, tmp_path: Path) -> None:
         stored = registry.trajectories(run=run, purpose="train")
         assert len(stored) == sum(line["rollouts"] for line in lines)
         assert {row.task for row in stored} <= set(pool)
+        sampled: dict[tuple[str, str], set[tuple[int, ...]]] = {}
+        for one in registry.read_trajectories(stored):
+            sampled.setdefault((one.group, one.task), set()).add(one.tokens.ids)
+        assert sum(len(different) > 1 for different in sampled.values()) > len(sampled) / 2  # members have seeds of their own
 
 
 @pytest.mark.vllm
