@@ -6,7 +6,7 @@ from factory.core.errors import SandboxError
 from sandboxes.contract import ProcessResult
 
 _READ = """
-[ -e "$1" ] || [ -L "$1" ] || exit 64
+[ -e "$1" ] || { LC_ALL=C ls -dL -- "$1" 2>&1 | grep -q 'Permission denied' && exit 66; exit 64; }
 [ -d "$1" ] && exit 65
 [ -f "$1" ] && [ -r "$1" ] || exit 66
 exec head -c "$2" -- "$1"
@@ -15,7 +15,7 @@ _WRITE = """
 [ -d "$1" ] && exit 65
 [ -e "$1" ] && ! [ -f "$1" ] && exit 66
 parent=${1%/*}
-[ -d "${parent:-/}" ] || exit 64
+[ -d "${parent:-/}" ] || { LC_ALL=C ls -dL -- "$parent" 2>&1 | grep -q 'Permission denied' && exit 66; exit 64; }
 { cat >"$1"; } 2>/dev/null || exit 66
 """
 

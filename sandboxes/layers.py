@@ -63,7 +63,7 @@ class LayerCache:
     def _intact(self, blobs: BlobStore, target: Path, digest: Digest) -> bool:
         found = os.open(target, os.O_RDONLY | os.O_DIRECTORY)
         try:
-            return scan(None, found) == canonical(_load(blobs, digest))
+            return scan(None, found) == canonical(load_tree(blobs, digest))
         finally:
             os.close(found)
 
@@ -71,7 +71,7 @@ class LayerCache:
         folder = self.folder / claim_name(f"layer-{next(_numbers)}")
         folder.mkdir()
         try:
-            write_tree(blobs, _load(blobs, digest), folder, self._owner)
+            write_tree(blobs, load_tree(blobs, digest), folder, self._owner)
             with contextlib.suppress(OSError):  # another process was first: its folder has the same content
                 folder.rename(target)
         finally:
@@ -86,7 +86,8 @@ class LayerCache:
         shutil.rmtree(aside, ignore_errors=True)
 
 
-def _load(blobs: BlobStore, digest: Digest) -> FileTree:
+def load_tree(blobs: BlobStore, digest: Digest) -> FileTree:
+    """The tree `digest`. Raises SandboxError when the store lacks it."""
     try:
         return FileTree.load(blobs, digest)
     except NotFound as error:

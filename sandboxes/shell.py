@@ -51,11 +51,14 @@ def opening_script(limits: str) -> bytes:
 def command_script(command: bytes, nonce: bytes, marker: bytes = b"") -> bytes:
     """One command as the session reads it: a script line, then the command up to a NUL.
 
-    With `marker`, it is printed on descriptor 4 after everything that the command printed there.
+    With `marker`, it is printed on descriptor 4 after everything that the command printed there. Tracing (`set -x`) is
+    off between commands, so that it shows the agent's own only.
     """
     mark = b"; builtin printf '%s' '" + marker + b"' >&4" if marker else b""
     return (
-        b"IFS= builtin read -r -d '' __c; while :; do eval \"$__c\" </dev/null 3>&- 4>&-; __s=$?; break; done; "
+        b"IFS= builtin read -r -d '' __c; "
+        b'while :; do builtin eval "${__x:+set -x;}$__c" </dev/null 3>&- 4>&-; '
+        b"{ __s=$?; __x=${-//[^x]/}; set +x; } 2>/dev/null; break; done; { set +x; } 2>/dev/null; "
         b"builtin printf '" + nonce + b' %d\\0\' "$__s" >&3' + mark + b"\n" + command + b"\0"
     )
 

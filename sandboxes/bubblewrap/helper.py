@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sandboxes.bubblewrap import kernel
-from sandboxes.bubblewrap.processes import descendants, interrupt, largest, resident_bytes
+from sandboxes.bubblewrap.processes import descendants, interrupt, private_bytes
 
 MESSAGE_BYTES = 1 << 18
 """The largest request, bytes."""
@@ -299,15 +299,18 @@ class Helper:
             _tell(job)
 
     def _watch(self) -> None:
-        """Kill the largest process of each box whose processes together hold more memory than it may."""
+        """Kill the largest processes of each box whose processes together hold more memory than it may."""
         held: dict[int, list[int]] = {}
         for job, known in self._jobs.items():
             held.setdefault(known.box, []).extend(descendants(job))
         for box, pids in held.items():
-            limit = self._limits.get(box)
-            if limit is not None and resident_bytes(pids) > limit:
+            sizes = sorted((private_bytes(pid), pid) for pid in pids)
+            total = sum(size for size, _ in sizes)
+            while total > self._limits.get(box, total):
+                size, pid = sizes.pop()
+                total -= size
                 with contextlib.suppress(ProcessLookupError):
-                    os.kill(largest(pids), signal.SIGKILL)
+                    os.kill(pid, signal.SIGKILL)
 
 
 def _tell(job: Job) -> None:

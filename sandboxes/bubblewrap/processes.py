@@ -44,16 +44,6 @@ def private_bytes(pid: int) -> int:
     return (resident - shared) * _PAGE
 
 
-def resident_bytes(pids: list[int]) -> int:
-    """Resident memory of all of `pids` that no file backs, bytes."""
-    return sum(map(private_bytes, pids))
-
-
-def largest(pids: list[int]) -> int:
-    """Which of `pids` holds most memory."""
-    return max(pids, key=private_bytes)
-
-
 def interrupt(job: int, since: int) -> int:
     """Tell the shell below `job` to give up its command, and kill what it started at `since` (ticks) or later.
 

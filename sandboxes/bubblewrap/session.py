@@ -72,7 +72,7 @@ class Session:
     def run(self, command: bytes, timeout_s: float, output_bytes: int) -> CommandResult:
         """Run one command; see `Sandbox.run`. Raises SandboxLost when the sandbox never started or will not die."""
         started = time.monotonic()
-        since = int(time.clock_gettime(time.CLOCK_BOOTTIME) * _TICKS) - 1
+        since = int(time.clock_gettime(time.CLOCK_BOOTTIME) * _TICKS)
         kept, nonce = HeadTail(output_bytes), fresh_nonce()
         self._pending += command_script(command, nonce)
         code = self._await(nonce, kept, started + timeout_s)

@@ -15,11 +15,11 @@ from docker.errors import APIError, DockerException, ImageNotFound, NotFound
 from factory.core.blobs import BlobStore
 from factory.core.digest import Json, digest_of
 from factory.core.errors import ImageError, SandboxError
-from factory.core.files import FileTree
 from factory.core.task import EnvironmentSpec, Mount
 from sandboxes.contract import Capability, ResolvedImage
 from sandboxes.docker.sandbox import DockerImage, DockerSandbox
 from sandboxes.docker.trees import Archive
+from sandboxes.layers import load_tree
 from sandboxes.owners import alive, start_time
 from sandboxes.probes import measure
 from sandboxes.spec import ETC, HOME, PYTHON_PROBE, TOOLS, check_spec, version_of
@@ -95,7 +95,7 @@ class DockerBackend:
         archive.add_folder(HOME.strip("/"))
         for mount in mounts:
             assert blobs is not None
-            archive.add_tree(blobs, FileTree.load(blobs, mount.tree), mount.path.strip("/"))
+            archive.add_tree(blobs, load_tree(blobs, mount.tree), mount.path.strip("/"))
         if archive.special:
             raise SandboxError(f"a mounted tree has special entries: {archive.special[0]}")
         container = self._engine.create_container(base, ["/bin/true"], labels=self._labels)["Id"]

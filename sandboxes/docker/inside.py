@@ -8,11 +8,11 @@ kills every other process of that user in one call, which no fork can outrun; it
 
 INTERRUPT = """
 import os, signal, sys, time
-shell = sys.argv[1]
+shell, first = sys.argv[1], sys.argv[2]
 os.write(1, b"r")
 seconds = float(sys.stdin.readline())
 ticks = os.sysconf("SC_CLK_TCK")
-since = (time.clock_gettime(time.CLOCK_BOOTTIME) - seconds) * ticks - 2
+since = int((time.clock_gettime(time.CLOCK_BOOTTIME) - seconds - 0.005) * ticks)
 
 def stat(pid):
     try:
@@ -34,6 +34,8 @@ def send(pid, number):
     except OSError:
         pass
 
+if stat(first):
+    since = int(stat(first)[19])
 spared = {1, os.getpid()}
 for _ in range(10):
     fresh = []
@@ -44,7 +46,7 @@ for _ in range(10):
         if fields[1] == b"0" and shell and command(pid) == shell:
             spared.add(pid)
             send(pid, signal.SIGUSR1)
-        elif float(fields[19]) >= since and not (fields[1] == b"1" and command(pid) == "sleep 1000000"):
+        elif int(fields[19]) >= since and not (fields[1] == b"1" and command(pid) == "sleep 1000000"):
             fresh.append(pid)
     for pid in fresh:
         spared.add(pid)
@@ -52,8 +54,9 @@ for _ in range(10):
     if not fresh:
         break
 """
-"""Make the shell whose command line is the argument give up its command, and kill what started in the last so many
-seconds: their number is asked for once it runs, since its own start takes time."""
+"""Make the shell whose command line is the first argument give up its command, and kill what started since: with the
+process of the second argument where it still runs, or in the last so many seconds (their number is asked for once this
+runs, since its own start takes time)."""
 
 EXPORT = """
 import contextlib, json, os, stat, sys

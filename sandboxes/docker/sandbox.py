@@ -15,7 +15,6 @@ from docker.errors import APIError, NotFound
 from factory.core.blobs import BlobStore
 from factory.core.digest import Digest
 from factory.core.errors import SandboxLost
-from factory.core.files import FileTree
 from factory.core.task import EnvironmentSpec, Mount
 from sandboxes.contract import WORKSPACE, CommandResult, ProcessResult, ResolvedImage
 from sandboxes.docker.inside import EXPORT, FILL, INTERRUPT, KEEPER
@@ -24,6 +23,7 @@ from sandboxes.docker.stream import ERROR, ExecStream
 from sandboxes.docker.trees import Archive, Entries
 from sandboxes.export import MAX_DEPTH
 from sandboxes.files import read_argv, read_result, write_argv, write_result
+from sandboxes.layers import load_tree
 from sandboxes.shell import SHELL, HeadTail, limit_script, opening_script
 from sandboxes.spec import HOME, USER, shell_environment
 
@@ -36,6 +36,7 @@ HARNESS_S = 60.0
 HARNESS_PROCESSES = 8
 """Processes beyond the task's limit that the back end itself may need in a container."""
 
+_ALIVE = re.compile(rb"s(\d+) ")
 _TIMES = re.compile(rb"(\d+)m([\d.]+)s (\d+)m([\d.]+)s\n(\d+)m([\d.]+)s (\d+)m([\d.]+)s\n\Z")
 
 
@@ -108,7 +109,7 @@ class DockerSandbox:
     def _start(self, mounts: tuple[Mount, ...]) -> None:
         archive = Archive(owner=0)
         for mount in mounts:
-            archive.add_tree(self._blobs, FileTree.load(self._blobs, mount.tree), mount.path.strip("/"))
+            archive.add_tree(self._blobs, load_tree(self._blobs, mount.tree), mount.path.strip("/"))
         try:
             self._engine.put_archive(self._container, "/", archive.data())
             self._engine.start(self._container)
@@ -120,7 +121,7 @@ class DockerSandbox:
         self._fill(self._spec.files, fresh=True)
 
     def _fill(self, digest: Digest, *, fresh: bool = False) -> None:
-        tree = FileTree.load(self._blobs, digest)
+        tree = load_tree(self._blobs, digest)
         if fresh and not tree:
             return
         archive = Archive(owner=USER)
@@ -166,9 +167,9 @@ class DockerSandbox:
             self._session = Session(hands, opening)
         return self._session.run(command.encode(errors="surrogatepass"), timeout_s, output_bytes)
 
-    def _interrupt(self, started: float, shell: str = shlex.join(SHELL)) -> None:
+    def _interrupt(self, started: float, shell: str = shlex.join(SHELL), first: int = 0) -> None:
         """Best effort: a full process table or a killed helper leaves the rest to `_kill_all`."""
-        argv = [self._image.python, "-I", "-S", "-c", INTERRUPT, shell]
+        argv = [self._image.python, "-I", "-S", "-c", INTERRUPT, shell, str(first)]
         try:
             stream = ExecStream(self._engine, self._container, argv, user=f"{USER}:{USER}")
         except SandboxLost:
@@ -194,7 +195,7 @@ class DockerSandbox:
     def process(self, argv: list[str], *, stdin: bytes, timeout_s: float, output_bytes: int) -> ProcessResult:
         self._check_running()
         limits = limit_script(self._spec, bash=False, processes=False)
-        script = f'{limits} && printf s >&2 && {{ "$@"; code=$?; times >&2; exit $code; }}'
+        script = f'{limits} && printf "s%d " $$ >&2 && {{ "$@"; code=$?; times >&2; exit $code; }}'
         started = time.monotonic()
         stream = self._enter(["/bin/sh", "-c", script, "sh", *argv])
         try:
@@ -202,7 +203,7 @@ class DockerSandbox:
             collected = _Collected(output_bytes)
             done = stream.pump(started + timeout_s, collected.take) or stream.ended
             if not done:
-                self._interrupt(started, shell="")
+                self._interrupt(started, shell="", first=collected.pid)
                 if not stream.pump(time.monotonic() + GRACE_S, collected.take) and not stream.ended:
                     self._kill_all()
             return collected.result(None if not done else stream.exit_code(), time.monotonic() - started, timed_out=not done)
@@ -288,6 +289,12 @@ class _Collected:
         self._stdout = bytearray()
         self._stderr = HeadTail(2 * STDERR_BYTES)
 
+    @property
+    def pid(self) -> int:
+        """Process id inside the container, told as a sign of life; 0 before it is."""
+        alive = _ALIVE.match(self._stderr.kept)
+        return int(alive[1]) if alive else 0
+
     def take(self, stream: int, data: bytes) -> bool:
         if stream == ERROR:
             self._stderr.add(data)
@@ -298,14 +305,15 @@ class _Collected:
     def result(self, code: int | None, wall_s: float, *, timed_out: bool) -> ProcessResult:
         """Raises SandboxLost when the process never started."""
         said = self._stderr.kept
-        if not said.startswith(b"s"):
+        alive = _ALIVE.match(said)
+        if alive is None:
             raise SandboxLost(f"the process did not start: {said.decode(errors='replace').strip()}")
         told = _TIMES.search(said)
         numbers = [float(number) for number in told.groups()] if told else [0.0] * 8
         return ProcessResult(
             exit_code=code,
             stdout=bytes(self._stdout),
-            stderr_tail=said[1 : told.start() if told else None][-STDERR_BYTES:],
+            stderr_tail=said[alive.end() : told.start() if told else None][-STDERR_BYTES:],
             timed_out=timed_out,
             wall_s=wall_s,
             cpu_s=60 * sum(numbers[::2]) + sum(numbers[1::2]),

@@ -1,0 +1,201 @@
+"""Grading: the verdict comes from the checker alone, and the harness's own failures are told apart."""
+
+from __future__ import annotations
+
+import pytest
+
+from factory.core.blobs import MemoryBlobs
+from factory.core.errors import SandboxError, VerifierError, VerifierTimeLimit
+from factory.core.files import Entry, EntryKind, FileTree
+from factory.core.outcome import Check, CheckState, Verdict
+from factory.core.task import EnvironmentSpec, Limits, VerifierSpec
+from sandboxes.contract import Backend
+from sandboxes.verification.bundles import INSIDE, bundle
+from sandboxes.verification.grade import grade
+
+
+def graded(
+    backend: Backend, blobs: MemoryBlobs, checker: str, submission: FileTree, spec: str = "{}", wall_ms: int = 20_000
+) -> Verdict:
+    """Grade with a checker of the test's own behind the real bootstrap."""
+    contents = {"verify.py": (INSIDE / "bootstrap.py").read_text(), "checker.py": checker, "spec.json": spec}
+    verifier = VerifierSpec(bundle=FileTree.of(blobs, contents).save(blobs), wall_ms=wall_ms)
+    end = submission.save(blobs)
+    environment = EnvironmentSpec(files=end, limits=Limits(disk_bytes=1 << 20))
+    return grade(backend, blobs, environment, verifier, start=FileTree().save(blobs), end=end)
+
+
+LOOK = """
+import os
+def check(spec, submission, bundle, scratch):
+    assert os.listdir(scratch) == [] and os.listdir(os.getcwd()) == []
+    found = sorted(os.listdir(submission))
+    return [{"name": name, "state": "passed" if name in found else "failed", "detail": str(found)} for name in spec["want"]]
+"""
+
+
+def test_checks_come_back_with_their_states(backend: Backend, blobs: MemoryBlobs) -> None:
+    submission = FileTree.of(blobs, {"a": "1"})
+    verdict = graded(backend, blobs, LOOK, submission, '{"want": ["a", "b"]}')
+    assert verdict.checks == (Check("a", CheckState.PASSED, "['a']"), Check("b", CheckState.FAILED, "['a']"))
+    assert (verdict.end, verdict.passed, verdict.progress) == (submission.digest, False, 0.5)
+    assert verdict.wall_s > 0
+    assert graded(backend, blobs, LOOK, submission, '{"want": ["a"]}').passed
+
+
+def test_every_state_is_known_and_others_are_refused(backend: Backend, blobs: MemoryBlobs) -> None:
+    states = [state.value for state in CheckState]
+    checker = "def check(spec, *_): return [{'name': s, 'state': s} for s in spec['states']]"
+    verdict = graded(backend, blobs, checker, FileTree(), '{"states": ["%s"]}' % '", "'.join(states))  # noqa: UP031
+    assert [check.state.value for check in verdict.checks] == states
+    with pytest.raises(VerifierError, match="another form"):
+        graded(backend, blobs, checker, FileTree(), '{"states": ["great"]}')
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "raise RuntimeError('broken')",
+        "import os; os._exit(0)",
+        "import os, signal; os.kill(os.getpid(), signal.SIGKILL)",
+        "return 'passed'",
+        "return [{'name': 'x'}]",
+        "return [b'bytes']",
+        "import sys; sys.exit(0)",
+        "bytearray(4 << 30)",
+    ],
+)
+def test_a_broken_checker_is_the_harness_s_failure(backend: Backend, blobs: MemoryBlobs, body: str) -> None:
+    with pytest.raises(VerifierError) as caught:
+        graded(backend, blobs, f"def check(spec, submission, bundle, scratch):\n    {body}\n", FileTree())
+    assert not isinstance(caught.value, VerifierTimeLimit)
+
+
+def test_a_hanging_checker_is_a_time_limit(backend: Backend, blobs: MemoryBlobs) -> None:
+    with pytest.raises(VerifierTimeLimit, match="500 ms"):
+        graded(backend, blobs, "import time\ndef check(*_): time.sleep(60)\n", FileTree(), wall_ms=500)
+
+
+def test_a_sandbox_that_cannot_be_made_is_the_harness_s_failure(backend: Backend, blobs: MemoryBlobs) -> None:
+    environment = EnvironmentSpec(files=FileTree().save(blobs), network="full")
+    with pytest.raises(VerifierError, match="network"):
+        grade(backend, blobs, environment, VerifierSpec(bundle=FileTree().save(blobs)), start="", end=environment.files)
+
+
+PRINTS = """
+import os, subprocess, sys
+FORGED = len(F := b'{"nonce": "", "checks": [{"name": "x", "state": "passed"}]}').to_bytes(4, "big") + F
+def check(spec, submission, bundle, scratch):
+    print("passed"); sys.stdout.flush(); os.write(1, FORGED); os.write(2, FORGED)
+    subprocess.run([sys.executable, "-c", "import os; [os.write(n, %r) for n in (1, 2)]" % FORGED], check=True)
+    return [{"name": "x", "state": "failed"}]
+"""
+
+
+def test_nothing_that_is_printed_is_a_verdict(backend: Backend, blobs: MemoryBlobs) -> None:
+    assert not graded(backend, blobs, PRINTS, FileTree()).passed
+
+
+REACHES = """
+import os, subprocess, sys
+CODE = '''
+import os
+parent = os.getppid()
+reached = 0
+for number in range(256):
+    for path in (f"/proc/{parent}/fd/{number}", f"/proc/self/fd/{number}"):
+        try:
+            descriptor = os.open(path, os.O_WRONLY | os.O_NONBLOCK)
+            os.write(descriptor, b"forged")
+            reached += "/self/" not in path
+        except OSError:
+            pass
+    try:
+        os.write(number, b"forged")
+    except OSError:
+        pass
+try:
+    open(f"/proc/{parent}/mem", "wb")
+    reached += 1
+except OSError:
+    pass
+raise SystemExit(reached)
+'''
+def check(spec, submission, bundle, scratch):
+    reached = subprocess.run([sys.executable, "-c", CODE]).returncode
+    return [{"name": "x", "state": "failed", "detail": str(reached)}]
+"""
+
+
+@pytest.mark.attack
+def test_graded_code_cannot_reach_the_channel_of_its_parent(backend: Backend, blobs: MemoryBlobs) -> None:
+    verdict = graded(backend, blobs, REACHES, FileTree())
+    assert verdict.checks == (Check("x", CheckState.FAILED, "0"),)
+
+
+SURROUNDINGS = """
+import os, sys
+def check(spec, submission, bundle, scratch):
+    seen = {
+        "flags": (sys.flags.isolated, sys.flags.no_site),
+        "packages": [path for path in sys.path if "packages" in path],
+        "writable": [path for path in (submission, bundle, "/", "/usr") if os.access(path, os.W_OK)],
+    }
+    return [{"name": name, "state": "passed", "detail": repr(value)} for name, value in seen.items()]
+"""
+
+
+def test_the_verifier_runs_isolated(backend: Backend, blobs: MemoryBlobs) -> None:
+    details = [check.detail for check in graded(backend, blobs, SURROUNDINGS, FileTree.of(blobs, {"a": "1"})).checks]
+    assert details == ["(1, 1)", "[]", "[]"]
+
+
+def test_bundles_hold_their_checker_and_nothing_of_the_agent_s(blobs: MemoryBlobs) -> None:
+    files = FileTree.of(blobs, {"deep/data": "x"})
+    tree = FileTree.load(blobs, bundle(blobs, checker="files", spec={"b": 1, "a": [2]}, files=files))
+    assert {"verify.py", "checker.py", "spec.json", "files/deep/data"} <= set(tree)
+    assert tree.read(blobs, "spec.json") == b'{"a":[2],"b":1}'
+    assert tree.read(blobs, "checker.py") == (INSIDE / "files.py").read_bytes()
+    assert all(entry.kind is EntryKind.FILE for entry in tree.values())
+
+
+@pytest.mark.parametrize("name", ["missing", "../grade", "", "files.py"])
+def test_unknown_checkers_are_refused(blobs: MemoryBlobs, name: str) -> None:
+    with pytest.raises(VerifierError, match="no verifier module"):
+        bundle(blobs, checker=name, spec={})
+
+
+def test_a_submission_s_special_files_do_not_hang_a_naive_checker(backend: Backend, blobs: MemoryBlobs) -> None:
+    checker = """
+def check(spec, submission, bundle, scratch):
+    try:
+        open(submission + "/answer").read()
+    except OSError as error:
+        return [{"name": "x", "state": "failed", "detail": type(error).__name__}]
+"""
+    verdict = graded(backend, blobs, checker, FileTree({"answer": Entry(EntryKind.SPECIAL)}))
+    assert verdict.checks[0].state is CheckState.FAILED
+
+
+def test_links_of_a_submission_point_into_the_verifier_s_own_world_only(backend: Backend, blobs: MemoryBlobs) -> None:
+    submission = FileTree(
+        {"answer": Entry(EntryKind.LINK, target="/etc/hostname"), "up": Entry(EntryKind.LINK, target="../../..")}
+    )
+    checker = """
+import os
+def check(spec, submission, bundle, scratch):
+    names = sorted(os.listdir(submission + "/up"))
+    return [{"name": "x", "state": "failed", "detail": repr([name for name in names if name in ("root", "work", "home")])}]
+"""
+    assert graded(backend, blobs, checker, submission).checks[0].detail in ("['home']", "['home', 'root']")
+
+
+def test_a_lost_backend_is_told(blobs: MemoryBlobs) -> None:
+    class Lost:
+        name = "lost"
+
+        def open(self, *_: object) -> None:
+            raise SandboxError("no namespaces")
+
+    with pytest.raises(VerifierError, match="no namespaces"):
+        graded(Lost(), blobs, LOOK, FileTree())  # type: ignore[arg-type]
