@@ -92,7 +92,7 @@ class WarmStart:
         gate = Series(sources, format, seed=config.seed, purpose="gate", size=config.gate_examples, longest=config.longest)
         self.gate = gate.shard(0)
         # The demonstrators' own settings are in what they show: other data is another run, never resumed from this one.
-        shown = [list(item.tokens.ids) for item in (*self.gate, *self.series.shard(0))]
+        shown = tuple(item.tokens.ids for item in (*self.gate, *self.series.shard(0)))
         name = digest_of([config.digest, self.parent.weights, shown])[:12]
         self.file = root / self.parent.line / f"warmstart-{name}" / "state.safetensors"
         self.progress = load_checkpoint(self.file, self.model, self.optimiser)
