@@ -82,8 +82,8 @@ class PolicySettings(Section):
     """Memory of the engine's key-value cache, GiB."""
     samples: int = Field(default=8, ge=2)
     """Rollouts of one assessment."""
-    invalid_calls: Literal["continue", "end"] = "continue"
-    """What follows an answer that is no valid call."""
+    invalid_calls: Literal["continue", "end"] = "end"
+    """What follows an answer that is no valid call: the policy is told and goes on, or the episode ends and is graded."""
 
 
 class GenerateSettings(Section):
@@ -227,22 +227,28 @@ def _known(name: str, fields: list[str], prefix: str = "", case: Callable[[str],
     return f"{prefix}{case(close[0])}" if close else f"one of {', '.join(prefix + case(field) for field in sorted(fields))}"
 
 
-def section(config: type[Config], table: Table, name: str) -> Config:
-    """A room's typed configuration from its table. Raises UserError that names the field."""
+def section(config: type[Config], table: Table, name: str, base: Any = None) -> Config:
+    """A room's typed configuration from its table. Raises UserError that names the field.
+
+    Fields that the table leaves out are those of `base`, else the class's own: a nested table overrides what its
+    owner has by default in that place, which may differ from the defaults of the nested class.
+    """
     hints = typing.get_type_hints(config)
-    fields = {field.name for field in dataclasses.fields(config)}  # type: ignore[arg-type]
+    fields = {field.name: field for field in dataclasses.fields(config)}  # type: ignore[arg-type]
     values: Table = {}
     for key, value in table.items():
         if key not in fields:
             raise UnknownField(f"{name}.{key}", value, _known(key, sorted(fields)))
-        values[key] = _value(hints[key], value, f"{name}.{key}")
-    return config(**values)
+        factory = fields[key].default_factory
+        default = factory() if callable(factory) else fields[key].default
+        values[key] = _value(hints[key], value, f"{name}.{key}", default if base is None else getattr(base, key))
+    return config(**values) if base is None else dataclasses.replace(base, **values)
 
 
-def _value(hint: Any, value: Any, name: str) -> Any:
+def _value(hint: Any, value: Any, name: str, default: Any) -> Any:
     nested = next((part for part in (hint, *typing.get_args(hint)) if dataclasses.is_dataclass(part)), None)
     if nested is not None and isinstance(value, dict) and isinstance(nested, type):
-        return section(nested, value, name)
+        return section(nested, value, name, default if isinstance(default, nested) else None)
     try:
         return TypeAdapter(hint).validate_python(value)
     except ValidationError as error:

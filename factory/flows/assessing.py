@@ -51,7 +51,7 @@ def assess(night: Night, digests: Sequence[Digest], policy: PolicyRow, client: T
         version=policy.version,
         n=settings.samples,
         seed=night.seed,
-        config=SolvabilityConfig(rollout=rollout_config(shop)),
+        config=SolvabilityConfig(rollout=rollout_config(shop, held_out=False)),
     )
     night.budget.sampled(sum(owner in SAMPLED for one in found.trajectories for owner in one.tokens.owners))
     shop.registry.add_trajectories(found.trajectories, purpose="assess", run=night.run.id)

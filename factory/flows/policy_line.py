@@ -131,14 +131,15 @@ def folder_of(shop: Workshop, policy: PolicyRow) -> Path:
     return shop.settings.data / policy.path
 
 
-def rollout_config(shop: Workshop) -> RolloutConfig:
-    """How the settings' policy is rolled out."""
+def rollout_config(shop: Workshop, *, held_out: bool) -> RolloutConfig:
+    """How the settings' policy is rolled out, with the held-out verifiers or without."""
     policy, sandbox = shop.settings.policy, shop.settings.sandbox
     return RolloutConfig(
         sampling=Sampling(temperature=policy.temperature, max_tokens=policy.max_tokens),
         invalid_calls=policy.invalid_calls,
         max_context=policy.max_context,
         workers=sandbox.workers,
+        held_out=held_out,
     )
 
 

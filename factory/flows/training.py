@@ -62,7 +62,7 @@ def evaluate_policy(shop: Workshop, policy: PolicyRow, *, run: str) -> Evaluatio
     if held is not None:
         return Evaluation.from_json(held.data)
     settings, started = shop.settings, time.monotonic()
-    config = EvaluationConfig(samples=settings.evaluate.samples, rollout=rollout_config(shop))
+    config = EvaluationConfig(samples=settings.evaluate.samples, rollout=rollout_config(shop, held_out=True))
     with client_of(shop, policy) as client:
         found, trajectories = evaluate(
             holdout(shop),
