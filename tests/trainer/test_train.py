@@ -122,21 +122,28 @@ def _finished(child: subprocess.Popen[bytes]) -> str:
     return output.decode().strip()
 
 
+def _await_step(child: subprocess.Popen[bytes], log: Path) -> None:
+    """Wait until the log has one step more than now: ten kills then do not take ten whole runs."""
+    before, deadline = len(read_metrics(log)), time.monotonic() + 300
+    while len(read_metrics(log)) <= before and child.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.02)
+
+
 @pytest.mark.vllm
 @pytest.mark.long
 def test_killed_ten_times_it_ends_with_the_same_bits(world: World, tmp_path: Path) -> None:
-    steps = KILLS + 2
+    steps = 4 * KILLS
     straight = _finished(_child(world, tmp_path / "straight", steps))
     assert len(straight) == 64
     draw = random.Random(0)
-    for _ in range(KILLS):
+    for number in range(KILLS):
         child = _child(world, tmp_path / "killed", steps)
-        log = tmp_path / "killed" / "metrics.jsonl"
-        before = len(read_metrics(log))
-        deadline = time.monotonic() + 300
-        while len(read_metrics(log)) == before and child.poll() is None and time.monotonic() < deadline:
-            time.sleep(0.02)  # let it do a step, so that ten kills do not take ten whole runs
-        time.sleep(draw.uniform(0, 3))
+        if number % 3 == 0:
+            time.sleep(draw.uniform(0, 8))  # anywhere, the start among it
+        else:
+            _await_step(child, tmp_path / "killed" / "metrics.jsonl")
+            time.sleep(draw.uniform(0, 1))
+        assert child.poll() is None, "it ended before it could be killed"
         os.killpg(child.pid, signal.SIGKILL)
         child.communicate()
     assert _finished(_child(world, tmp_path / "killed", steps)) == straight
