@@ -11,9 +11,9 @@ from factory.core.demonstration import Demonstration
 def restoring(path: str, broken: str, original: str) -> Demonstration:
     """Calls of `edit` (and `sed` where lines are too many) that turn `broken` into `original`, then `submit`.
 
-    From the last difference to the first, so that line numbers hold.
+    From the last difference to the first, so that line numbers hold. Both texts end in the same way.
     """
-    before, after = broken.split("\n"), original.split("\n")
+    before, after = _lines(broken, original)
     actions: list[Action] = []
     for tag, start, end, first, last in reversed(difflib.SequenceMatcher(a=before, b=after, autojunk=False).get_opcodes()):
         if tag == "equal":
@@ -36,7 +36,7 @@ def restoring(path: str, broken: str, original: str) -> Demonstration:
 
 def changed_lines(broken: str, original: str) -> tuple[list[str], list[str]]:
     """Lines of `broken` that the solution replaces, and the lines it puts there."""
-    before, after = broken.split("\n"), original.split("\n")
+    before, after = _lines(broken, original)
     wrong: list[str] = []
     right: list[str] = []
     for tag, start, end, first, last in difflib.SequenceMatcher(a=before, b=after, autojunk=False).get_opcodes():
@@ -44,6 +44,14 @@ def changed_lines(broken: str, original: str) -> tuple[list[str], list[str]]:
             wrong += before[start:end]
             right += after[first:last]
     return wrong, right
+
+
+def _lines(broken: str, original: str) -> tuple[list[str], list[str]]:
+    """The lines of both; what follows a last newline is no line."""
+    ended = broken.endswith("\n")
+    assert ended == original.endswith("\n")
+    before, after = broken.split("\n"), original.split("\n")
+    return (before[:-1], after[:-1]) if ended else (before, after)
 
 
 def _edit(path: str, index: int, lines: list[str]) -> Action:

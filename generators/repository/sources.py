@@ -135,15 +135,15 @@ def git_tree(location: str, commit: str, cache: Path, blobs: BlobStore) -> tuple
     Raises UserError when the repository or the commit does not exist.
     """
     try:
-        repository = _repository(location, commit, cache)
-        resolved = repository.commit(commit)
-    except (git.GitError, ValueError) as error:
+        resolved = _repository(location, commit, cache).commit(commit)
+        items = [item for item in resolved.tree.traverse() if isinstance(item, git.Blob)]
+    except (git.GitError, git.exc.ODBError, ValueError) as error:
         last = (str(error).strip().splitlines() or ["?"])[-1].strip()
         raise UserError("git", f"{location}@{commit}", f"a repository with that commit ({last[:200]})") from None
     contents = {
         str(item.path): _entry(blobs, item.data_stream.read(), item.mode == 0o100755)
-        for item in resolved.tree.traverse()
-        if isinstance(item, git.Blob) and item.mode in (0o100644, 0o100755) and included(str(item.path))
+        for item in items
+        if item.mode in (0o100644, 0o100755) and included(str(item.path))
     }
     return FileTree(contents), resolved.hexsha
 
@@ -162,8 +162,8 @@ def _repository(location: str, commit: str, cache: Path) -> git.Repo:
         return git.Repo(clone)
     repository = git.Repo(clone)
     try:
-        repository.commit(commit)
-    except (git.GitError, ValueError):
+        assert repository.commit(commit).tree
+    except (git.GitError, git.exc.ODBError, ValueError):
         repository.remote().fetch("+refs/heads/*:refs/heads/*", tags=True)
     return repository
 

@@ -1,0 +1,59 @@
+"""The fleet: what it holds, and how a wrong one is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from factory.core.digest import is_digest
+from factory.core.errors import UserError
+from generators.repository.config import RepositoryConfig
+from generators.repository.projects import load_fleet
+
+EVALUATED = {"astropy", "django", "flask", "matplotlib", "pylint", "pytest", "requests", "seaborn"}
+EVALUATED |= {"scikit-learn", "sphinx", "sympy", "xarray"}
+"""Repositories of SWE-bench, as its paper lists them."""
+
+
+def test_the_fleet_is_pinned_and_apart_from_evaluations() -> None:
+    fleet = load_fleet()
+    names = {project.name for project in fleet.projects}
+    assert len(fleet.used_for("tasks")) >= 6
+    assert len(fleet.used_for("demonstrations")) >= 10
+    assert names.isdisjoint(EVALUATED)
+    assert all(is_digest(project.sha256) and project.licence for project in fleet.projects)
+    assert all("==" in line and "--hash=sha256:" in line for lines in fleet.locks.values() for line in lines)
+
+
+GOOD = '[locks]\nl = []\n[[project]]\nname="p"\nversion="1"\nfolder="/p"\nsources=["p"]\ntests=["t"]\nlicence="MIT"\nlock="l"\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "field"),
+    [
+        ("not toml", "fleet"),
+        (GOOD.replace('folder="/p"', ""), "project p"),
+        (GOOD.replace('licence="MIT"', 'licence="MIT"\ngit="u"'), "project p"),
+        (GOOD.replace('lock="l"', 'lock="m"'), "project p.lock"),
+        (GOOD.replace('["t"]', "[]"), "project p.tests"),
+        (GOOD + 'use="x"\n', "project p.use"),
+        (GOOD + "colour=1\n", "fleet"),
+        (GOOD + GOOD[GOOD.index("[[project") :], "projects"),
+    ],
+)
+def test_a_wrong_fleet_is_the_users_mistake(tmp_path: Path, text: str, field: str) -> None:
+    path = tmp_path / "fleet.toml"
+    path.write_text(text)
+    with pytest.raises(UserError) as caught:
+        load_fleet(path)
+    assert caught.value.field == field
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"operators": ("none",)}, {"explicitness": ("loud",)}, {"explicitness": ()}, {"workers": 0}, {"excerpt_lines": -1}],
+)
+def test_a_wrong_config_is_the_users_mistake(fields: dict[str, object]) -> None:
+    with pytest.raises(UserError):
+        RepositoryConfig(**fields)  # type: ignore[arg-type]
