@@ -36,7 +36,7 @@ PROBES = (
     Probe(name="not root", command='[ "$(id -u)" != 0 ] && echo yes', remedy="allow user namespaces"),
     Probe(
         name="no capabilities",
-        command="[ $(grep -c -E '^Cap(Eff|Prm|Bnd|Amb):[[:space:]]*0*$' /proc/self/status) = 4 ] && echo yes",
+        command="[ $(grep -c -E '^Cap(Eff|Prm|Inh|Amb):[[:space:]]*0*$' /proc/self/status) = 4 ] && echo yes",
         remedy="a newer bubblewrap or engine drops them",
     ),
     Probe(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 KEEPER = "trap 'kill -9 -1' USR1; while :; do sleep 1000000 & wait; done"
-"""First process of a container, as the agent's user: on a signal from outside (from inside it only hurts the sender) it
-kills every other process of that user in one call, which no fork can outrun; it also reaps orphans."""
+"""First process of a container, as root with no capability but the one to kill, out of the agent's reach: on a signal
+from outside it kills every other process in one call, which no fork can outrun; it also reaps orphans."""
 
 INTERRUPT = """
 import os, signal, sys, time

@@ -75,7 +75,7 @@ class DockerSandbox:
         self._container: str = engine.create_container(
             image.reference,
             ["/bin/bash", "--norc", "--noprofile", "-c", KEEPER],
-            user=f"{USER}:{USER}",
+            user="0:0",
             hostname="sandbox",
             working_dir=WORKSPACE,
             labels=labels,
@@ -97,6 +97,7 @@ class DockerSandbox:
         config: dict[str, object] = self._engine.create_host_config(
             network_mode="none",
             cap_drop=["ALL"],
+            cap_add=["KILL"],  # for the keeper: processes of the agent's user lose it
             security_opt=["no-new-privileges"],
             pids_limit=limits.processes + HARNESS_PROCESSES,
             mem_limit=memory,
@@ -228,7 +229,7 @@ class DockerSandbox:
             raise SandboxLost("the sandbox is closed")
         argv = [self._image.python, "-I", "-S", "-c", EXPORT, WORKSPACE, str(self._spec.limits.disk_bytes), str(MAX_DEPTH)]
         stream = ExecStream(self._engine, self._container, argv, user=f"{USER}:{USER}")
-        entries, said = Entries(self._blobs), HeadTail(STDERR_BYTES)
+        entries, said = Entries(self._blobs, self._spec.limits.disk_bytes), HeadTail(STDERR_BYTES)
 
         def take(channel: int, data: bytes) -> bool:
             if channel == ERROR:

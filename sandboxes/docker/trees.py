@@ -8,8 +8,8 @@ import tarfile
 from typing import Any
 
 from factory.core.blobs import BlobStore
-from factory.core.errors import SandboxError
-from factory.core.files import Entry, EntryKind, FileTree
+from factory.core.errors import SandboxError, SandboxLost
+from factory.core.files import Entry, EntryKind, FileTree, check_path
 from sandboxes.layers import LAYER_TIME
 
 
@@ -70,30 +70,44 @@ class Archive:
 
 
 class Entries:
-    """Reads the stream of `inside.EXPORT` as it arrives."""
+    """Reads the stream of `inside.EXPORT` as it arrives, without trusting it: at most `limit` bytes of content."""
 
-    def __init__(self, blobs: BlobStore) -> None:
+    HEADER_BYTES = 1 << 16
+
+    def __init__(self, blobs: BlobStore, limit: int) -> None:
         self._blobs = blobs
+        self._room = limit
         self._received = bytearray()
         self._entries: dict[str, Entry] = {}
         self.complete = False
 
     def add(self, data: bytes) -> bool:
-        """Take received bytes; true once the stream has ended in order."""
+        """Take received bytes; true once the stream has ended in order. Raises SandboxLost when it is not such a stream."""
         self._received += data
+        try:
+            return self._read()
+        except (ValueError, KeyError, TypeError) as error:
+            raise SandboxLost(f"the files of the container come in another form: {error}") from error
+
+    def _read(self) -> bool:
         while not self.complete and len(self._received) >= 4:
             size = int.from_bytes(self._received[:4], "big")
             if size == 0:
                 self.complete = True
+            elif size > self.HEADER_BYTES:
+                raise ValueError(f"a header of {size} bytes")
             elif len(self._received) < 4 + size:
                 break
             else:
                 header = json.loads(self._received[4 : 4 + size])
+                if not 0 <= header["size"] <= self._room:
+                    raise ValueError(f"content of {header['size']} bytes")
                 if len(self._received) < 4 + size + header["size"]:
                     break
                 content = bytes(self._received[4 + size : 4 + size + header["size"]])
                 del self._received[: 4 + size + header["size"]]
-                self._entries[_unescaped(header["path"])] = self._entry(header, content)
+                self._room -= len(content)
+                self._entries[check_path(_unescaped(header["path"]))] = self._entry(header, content)
         return self.complete
 
     def _entry(self, header: dict[str, Any], content: bytes) -> Entry:

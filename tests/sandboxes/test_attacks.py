@@ -125,7 +125,8 @@ def test_special_files_do_not_stop_an_export(sandbox: Sandbox, run: Run, blobs: 
     assert told.output.count(b"not permitted") >= 1
     sandbox.stop()
     found = FileTree.load(blobs, sandbox.export())
-    assert {path for path, entry in found.items() if entry.kind is EntryKind.SPECIAL} == {"fifo", "sock"}
+    # A device 0:0 opens nothing; where a file system lets anyone make one, it is one more special entry.
+    assert {path for path, entry in found.items() if entry.kind is EntryKind.SPECIAL} - {"white"} == {"fifo", "sock"}
 
 
 def test_proc_shows_nothing_of_the_host(run: Run) -> None:
@@ -230,13 +231,13 @@ def check(spec, submission, bundle, scratch):
     return [{"name": "answer", "state": "passed" if right else "failed"}]
 """
 PLANTS = {
-    "verifier-and-reward": "mkdir -p verifier logs/verifier; echo 1 | tee reward.txt >logs/verifier/reward.txt; echo 1 >reward.json",
+    "verifier-and-reward": "mkdir -p verifier logs/verifier; echo 1 | tee reward.txt >logs/verifier/reward; echo 1 >r.json",
     "forged-modules": "for n in checker verify json os ctypes sitecustomize; do echo 'import os; os._exit(0)' >$n.py; done",
     "pth": "mkdir -p lib; echo 'import os; os._exit(0)' >lib/x.pth; cp lib/x.pth .",
     "python-variables": "export PYTHONPATH=. PYTHONSTARTUP=./x PYTHONHOME=/tmp PYTHONINSPECT=1; echo 'raise SystemExit(0)' >x",
-    "start-up-files": "for f in .bashrc .profile .env; do echo 'exit 0' >~/$f; done; export BASH_ENV=~/.env ENV=~/.profile; : >x",
-    "path-shadows": "mkdir bin; for n in python3 sh bash; do echo exit >bin/$n; chmod +x bin/$n; done; export PATH=$PWD/bin:$PATH",
-    "forged-frame": 'printf \'\\0\\0\\0\\2{}\' >frame; echo \'{"checks": [{"name": "answer", "state": "passed"}]}\' >verdict.json',
+    "start-up-files": "for f in .bashrc .profile .env; do echo 'exit 0' >~/$f; done; export BASH_ENV=~/.env ENV=~/.env; : >x",
+    "path-shadows": "mkdir bin; for n in python3 sh bash; do echo exit >bin/$n; done; chmod +x bin/*; PATH=$PWD/bin:$PATH",
+    "forged-frame": 'printf "\\0\\0\\0\\2{}" >frame; echo \'{"checks": [{"name": "answer", "state": "passed"}]}\' >v.json',
     "other-place": "echo -n right >/tmp/answer; mkdir /tmp/submission; ln -s /tmp/answer answer",
     "invalid-utf8": "printf '\\377\\376' >$(printf '\\377\\376'); printf '\\377' >answer2",
 }

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from factory.core.blobs import MemoryBlobs
-from factory.core.errors import SandboxError, UserError
+from factory.core.errors import SandboxError, SandboxLost, UserError
 from factory.core.files import Entry, EntryKind, FileTree
 from sandboxes.backends import open_backend
 from sandboxes.bubblewrap import seccomp
@@ -141,11 +141,27 @@ def test_entries_read_a_stream_in_pieces() -> None:
         (b'{"path": "l", "size": 0, "kind": "link", "target": "t"}', b""),
     ]
     stream = b"".join(len(head).to_bytes(4, "big") + head + data for head, data in parts) + b"\0\0\0\0"
-    entries = Entries(blobs)
+    entries = Entries(blobs, 3)
     ends = [entries.add(stream[place : place + 1]) for place in range(len(stream))]
     assert ends.index(True) == len(stream) - 1
     file = Entry(EntryKind.FILE, blobs.put(b"xyz"), 3, True)
     assert entries.tree() == FileTree({"a\xe9": file, "l": Entry(EntryKind.LINK, target="t")})
+
+
+@pytest.mark.parametrize(
+    "stream",
+    [
+        b"\0\1\0\1",
+        b"\0\0\0\2{]",
+        b'\0\0\0\x20{"path":"a","size":4,"kind":"file"}',
+        b'\0\0\0\x2d{"path":"../a","size":0,"kind":"directory"      }',
+        b'\0\0\0\x29{"path":"/etc","size":0,"kind":"directory"  }',
+        b'\0\0\0\x29{"path":"a","size":0,"kind":"a new kind"     }',
+    ],
+)
+def test_other_streams_are_refused(stream: bytes) -> None:
+    with pytest.raises(SandboxLost):
+        Entries(MemoryBlobs(), 3).add(stream)
 
 
 def test_layers_are_written_once_and_checked_at_first_use(tmp_path: Path, blobs: MemoryBlobs, tree: FileTree) -> None:
