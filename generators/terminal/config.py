@@ -13,7 +13,7 @@ from generators.terminal.skills import SKILLS
 class TerminalConfig(CompositionConfig):
     """Fourteen skills in all their ordered pairs; `store` is near to a known skill, `link` is far from all.
 
-    Many skills make many pairs: a policy that saw most pairs does the unseen ones much better.
+    Many skills make many pairs, from which a policy learns to do pairs that it never saw.
     """
 
     room: ClassVar[Room] = Room(
