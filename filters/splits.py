@@ -148,8 +148,8 @@ def _compositions(known: Sequence[Sequence[Member]], wanted: int, seed: int) -> 
 
 
 def _composed(component: Sequence[Member]) -> bool:
-    """Synthesized tasks only: a repository that is held out is a family of its own."""
-    return all(any(key.startswith("signature:") for key in member.keys) for member in component)
+    """Compositions of two skills and more only: single skills train, and a repository that is held out is a family of its own."""
+    return all(any(key.startswith("signature:") and "+" in key for key in member.keys) for member in component)
 
 
 def _join(members: Sequence[Member], config: SplitConfig, sealed: Mapping[str, str]) -> SplitPlan:

@@ -1,8 +1,9 @@
 """Signatures of synthesized tasks: which skills, in which order, and which pool of names they draw.
 
-A signature is the ordered list of a task's skills, written `skill+skill`. It decides the pool: its
-own digest selects one of the shared pools, and a family that is set apart brings its reserve. So a
-split that takes whole pools takes whole signatures too.
+A signature is the ordered list of a task's skills, written `skill+skill`. It decides the pool: single skills share
+the first pool, so that no holdout of compositions takes a skill's plain form away; of the others the own digest of
+each selects one of the rest, and a family that is set apart brings its reserve. So a split that takes whole
+pools takes whole signatures too.
 """
 
 from __future__ import annotations
@@ -63,8 +64,8 @@ class SignatureSpace:
             raise UserError(f"{self.room}.depth_weights", self.depth_weights, "weights of depths 1, 2, ..., not all zero")
         if len(self.depth_weights) > len(self.families):
             raise UserError(f"{self.room}.depth_weights", self.depth_weights, "no more depths than families")
-        if not 1 <= self.pools <= 16:
-            raise UserError(f"{self.room}.pools", self.pools, "1 to 16")
+        if not 2 <= self.pools <= 16:
+            raise UserError(f"{self.room}.pools", self.pools, "2 to 16")
 
     def signature(self, skills: tuple[str, ...]) -> Signature:
         """The signature of `skills`, with its pool and split keys."""
@@ -72,7 +73,7 @@ class SignatureSpace:
         text = "+".join(skills)
         apart = next((skill for skill in skills if skill in self.apart), None)
         if apart is None:
-            index = split_digest("signature", f"{self.room}:{text}") % self.pools
+            index = 0 if len(skills) == 1 else 1 + split_digest("signature", f"{self.room}:{text}") % (self.pools - 1)
             pool, names = str(index), shared[index]
         else:
             pool, names = f"apart-{apart}", reserved[self.table.index(apart)]

@@ -21,7 +21,7 @@ from generators.terminal.generator import TerminalGenerator
 from registry.store import Registry
 from tests.filters.tasks import with_keys
 
-KEYS = st.lists(st.sampled_from([f"signature:k{number}" for number in range(12)]), min_size=1, max_size=3)
+KEYS = st.lists(st.sampled_from([f"signature:k+{number}" for number in range(12)]), min_size=1, max_size=3)
 SKILLS = st.lists(st.sampled_from(["copy", "make", "sort", "link"]), min_size=1, max_size=2)
 
 
@@ -40,7 +40,7 @@ def pools(each: int = 10) -> list[Member]:
     skills = ["copy", "make", "sort", "rename"]
     return [
         member(
-            pool * 100 + number, f"signature:{pool}-{number % 3} slots:{pool}", f"{skills[pool % 4]} {skills[(pool + 1) % 4]}"
+            pool * 100 + number, f"signature:{pool}+{number % 3} slots:{pool}", f"{skills[pool % 4]} {skills[(pool + 1) % 4]}"
         )
         for pool in range(8)
         for number in range(each)
@@ -178,3 +178,11 @@ def test_members_of_candidates() -> None:
     [one] = TerminalGenerator().generate(MemoryBlobs(), seed=1, start=0, count=1)
     found = Member.of(one, ["cluster:x"])
     assert found.task == one.task.digest and found.keys == (*one.keys.keys, "cluster:x") and found.families == one.families
+
+
+def test_a_component_with_a_single_skill_trains() -> None:
+    """Holding out the plain form of a skill would make its compositions new in more than their composition."""
+    alone = [member(1, "signature:copy slots:0", "copy"), member(2, "signature:copy+sort slots:0", "copy sort")]
+    pairs = [member(3, "signature:sort+copy slots:1", "copy sort")]
+    plan = plan_split([*alone, *pairs], SplitConfig(compositions=1))
+    assert plan.parts == {alone[0].task: "train", alone[1].task: "train", pairs[0].task: "holdout-compositions"}
