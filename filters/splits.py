@@ -148,7 +148,7 @@ def _compositions(known: Sequence[Sequence[Member]], wanted: int, seed: int) -> 
 
 
 def _composed(component: Sequence[Member]) -> bool:
-    """Compositions of two skills and more only: single skills train, and a repository that is held out is a family of its own."""
+    """Compositions of two skills and more only: single skills train, and a held-out repository is a family of its own."""
     return all(any(key.startswith("signature:") and "+" in key for key in member.keys) for member in component)
 
 
