@@ -14,6 +14,9 @@ from typer._click.exceptions import ClickException, NoArgsIsHelpError
 
 from factory.core.errors import FactoryError, UserError
 
+INTERRUPTED = 130
+"""What Typer makes of Ctrl-C."""
+
 app = typer.Typer(
     name="factory",
     help="Make, check, register and train on environments for language-model agents.",
@@ -43,7 +46,10 @@ def main() -> None:
     """Run the command line; the only place where an error turns into a message and an exit code."""
     try:
         _log(os.environ.get("FACTORY_LOG", "WARNING"))
-        sys.exit(app(standalone_mode=False) or 0)
+        code = app(standalone_mode=False, prog_name="factory") or 0
+        if code == INTERRUPTED:
+            _say("factory: interrupted; start it again to go on where it stopped")
+        sys.exit(code)
     except NoArgsIsHelpError as error:
         _say(error.format_message())
         sys.exit(0)
@@ -56,12 +62,6 @@ def main() -> None:
     except FactoryError as error:
         _say(f"factory: {type(error).__name__}: {_line(error)}")
         sys.exit(1)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
-    except (KeyboardInterrupt, typer.Abort):
-        _say("factory: interrupted; start it again to go on where it stopped")
-        sys.exit(130)
 
 
 def _log(level: str) -> None:

@@ -18,19 +18,19 @@ def replay_task(settings: Settings, registry: Registry, reference: str, times: i
 
     Raises NotFound, and SandboxError when the back end cannot work here.
     """
-    shop = Workshop(settings, registry)
     task = registry.task(reference)
     actions = Demonstration.from_manifest(get_json(registry.blobs, task.solution)).actions
-    golds = [replay(task, actions, shop.backend, registry.blobs) for _ in range(times)]
-    noop = replay(task, (), shop.backend, registry.blobs)
-    return {
-        "digest": task.digest,
-        "backend": shop.backend.name,
-        "image": shop.backend.resolve(task.environment.image).digest,
-        "gold": [_record(one) for one in golds],
-        "noop": _record(noop),
-        "agrees": all(_passes(one) for one in golds) and not noop.solved and noop.verdict is not None,
-    }
+    with Workshop(settings, registry) as shop:
+        golds = [replay(task, actions, shop.backend, registry.blobs) for _ in range(times)]
+        noop = replay(task, (), shop.backend, registry.blobs)
+        return {
+            "digest": task.digest,
+            "backend": shop.backend.name,
+            "image": shop.backend.resolve(task.environment.image).digest,
+            "gold": [_record(one) for one in golds],
+            "noop": _record(noop),
+            "agrees": all(_passes(one) for one in golds) and not noop.solved and noop.verdict is not None,
+        }
 
 
 def _passes(outcome: Outcome) -> bool:

@@ -1,0 +1,3 @@
+from .command import factory
+
+__all__ = ["factory"]

@@ -1,0 +1,177 @@
+"""A user's mistake is one line and exit code 2, never a traceback."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from ..small import Small
+from .command import Inside, process
+
+
+def one_line(done: object, *words: str) -> None:
+    """Exit code 2, nothing on stdout, one line on stderr with these words."""
+    code, out, err = vars(done).values()
+    assert (code, out) == (2, "")
+    assert err.startswith("factory: ") and err.count("\n") == 1, err
+    for word in words:
+        assert word in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("tasks", "list", "--statsu", "accepted"), ("--statsu", "--status")),
+        (("tasks", "list", "--limit", "-1"), ("--limit", "0")),
+        (("tasks", "list", "--limit", "many"), ("--limit", "integer")),
+        (("tasks", "show"), ("TASK",)),
+        (("taks",), ("taks",)),
+        (("nightly", "--date", "tomorrow"), ("--date", "tomorrow", "YYYY-MM-DD")),
+        (("nightly", "--date", "2026-02-30"), ("--date", "2026-02-30")),
+        (("generate", "poems"), ("KIND", "poems", "terminal")),
+        (("tasks", "list", "--config", "nowhere.toml"), ("--config", "nowhere.toml")),
+        (("tasks", "list", "--data", "nowhere"), ("--data", "nowhere", "factory nightly")),
+        (("doctor", "--config", "nowhere.toml"), ("--config", "nowhere.toml")),
+        (("trajectories", "show", "first"), ("ID", "integer")),
+    ],
+    ids=lambda value: " ".join(value)[:40],
+)
+def test_mistakes_without_a_data_folder(arguments: tuple[str, ...], words: tuple[str, ...], factory: Inside) -> None:
+    one_line(factory(*arguments), *words)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("tasks", "list", "--status", "good"), ("--status", "good", "accepted")),
+        (("tasks", "list", "--state", "hard"), ("--state", "hard", "too hard")),
+        (("tasks", "list", "--kind", "poem"), ("--kind", "poem", "database")),
+        (("tasks", "show", "no-such-task"), ("TASK", "no-such-task", "alias")),
+        (("tasks", "show", "0000"), ("TASK", "0000", "8 digits")),
+        (("tasks", "why", "0" * 64), ("TASK", "0" * 64)),
+        (("tasks", "diff", "chosen", "no-such-task"), ("SECOND", "no-such-task")),
+        (("tasks", "lineage", "no-such-node"), ("TASK", "no-such-node", "policy")),
+        (("tasks", "replay", "no-such-task"), ("TASK", "no-such-task")),
+        (("tasks", "replay", "chosen", "--backend", "moon"), ("sandbox.backend", "moon", "bubblewrap")),
+        (("tasks", "withdraw", "no-such-task", "--reason", "x"), ("TASK", "no-such-task")),
+        (("trajectories", "list", "--task", "no-such-task"), ("--task", "no-such-task")),
+        (("trajectories", "show", "999999"), ("ID", "999999")),
+        (("trajectories", "export", "nowhere/all.parquet"), ("PATH", "nowhere/all.parquet")),
+        (("alias", "set", "name", "no-such-task"), ("TARGET", "no-such-task")),
+        (("alias", "set", "abcdef0123", "chosen"), ("alias", "abcdef0123")),
+        (("split", "check", "no-such-split"), ("NAME", "no-such-split", "main")),
+        (("report", "--out", "/dev/null/report.html"), ("--out", "/dev/null/report.html")),
+    ],
+    ids=lambda value: " ".join(value)[:40],
+)
+def test_mistakes_on_a_data_folder(arguments: tuple[str, ...], words: tuple[str, ...], factory: Inside, small: Small) -> None:
+    one_line(factory(*arguments, *small.options), *words)
+
+
+def test_a_prefix_that_fits_several_tasks_names_them(factory: Inside, small: Small, tmp_path: Path) -> None:
+    """No two real digests share 8 digits; a second row with the first one's prefix is written past the registry."""
+    import sqlite3
+
+    copy = small.copy(tmp_path / "data")
+    digest = small.digests[0]
+    twin = digest[:20] + "".join("0" if digit != "0" else "1" for digit in digest[20:])
+    with sqlite3.connect(copy.data / "registry.db") as connection:
+        columns = [row[1] for row in connection.execute("PRAGMA table_info(tasks)")]
+        row = dict(zip(columns, connection.execute("SELECT * FROM tasks WHERE digest = ?", (digest,)).fetchone(), strict=True))
+        marks = ", ".join("?" * len(columns))
+        connection.execute(f"INSERT INTO tasks VALUES ({marks})", tuple({**row, "digest": twin}.values()))
+    connection.close()
+    done = factory("tasks", "show", digest[:10], *copy.options)
+    one_line(done, digest[:10], digest, twin)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[policy", ("--config", "TOML")),
+        ("[policy]\nlin = 'a'", ("policy.lin", "no such field", "line")),
+        ("polcy = 1", ("polcy", "no such field", "policy")),
+        ("[policy.shares]\nfluff = 1", ("policy.shares.fluff", "no such field", "terminal")),
+        ("[policy]\ntemperature = 0", ("policy.temperature", "0", "greater than 0")),
+        ("[policy]\ntemperature = 'hot'", ("policy.temperature", "'hot'", "number")),
+        ("[sandbox]\nbackend = 'podman'", ("sandbox.backend", "'podman'", "bubblewrap")),
+        ("policy = 3", ("policy", "3", "a table")),
+        ("[generate]\nterminal = -1", ("generate.terminal", "-1", "greater than or equal to 0")),
+        ("\N{NO-BREAK SPACE}x", ("--config", "TOML")),
+    ],
+)
+def test_mistakes_in_the_settings_file(text: str, words: tuple[str, ...], factory: Inside, tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text(text)
+    one_line(factory("tasks", "list", "--config", "mine.toml"), *words)
+    (tmp_path / "factory.toml").write_text(text)
+    one_line(factory("tasks", "list"), *(word for word in words if word != "--config"))
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[terminal]\nfamilys = ['make']", ("terminal.familys", "no such field", "families")),
+        ("[terminal]\npools = 'many'", ("terminal.pools", "'many'", "integer")),
+        ("[warmstart]\ngate = 2.0", ("warmstart.gate", "2.0", "at most 1")),
+        ("[warmstart.optimiser]\nspeed = 1", ("warmstart.optimiser.speed", "no such field")),
+        ("[screen]\nreferences = ['no-such-set']", ("no-such-set", "human-eval")),
+        ("[screen]\nwordy = 1", ("screen.wordy", "no such field", "words")),
+        ("[repository]\nspeed = 1", ("repository.speed", "no such field")),
+    ],
+)
+def test_a_section_is_read_before_a_night_is_begun(text: str, words: tuple[str, ...], factory: Inside, tmp_path: Path) -> None:
+    """Else the mistake would be recorded as the run of its date, and the right settings refused for that date."""
+    (tmp_path / "factory.toml").write_text(text)
+    one_line(factory("nightly", "--data", "data"), *words)
+    assert not (tmp_path / "data").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", ("train.steps", "number of steps")),
+        ("[train]\nsteps = 1\nstepz = 1", ("train.stepz", "no such field", "steps")),
+        ("[train]\nsteps = 'six'", ("train.steps", "'six'")),
+        ("[train]\nsteps = 1", ("policy.line", "tiny", "factory nightly")),
+    ],
+)
+def test_training_that_cannot_begin(text: str, words: tuple[str, ...], factory: Inside, tmp_path: Path) -> None:
+    (tmp_path / "factory.toml").write_text(text)
+    one_line(factory("train", "--data", "data"), *words)
+
+
+def test_a_policy_that_is_not_there(factory: Inside, small: Small) -> None:
+    done = factory("evaluate", "--policy", "tiny@00000000", *small.options)
+    one_line(done, "--policy", "tiny@00000000", "alias")
+
+
+def test_a_data_folder_that_cannot_be_made(factory: Inside, tmp_path: Path) -> None:
+    (tmp_path / "taken").write_text("a file")
+    one_line(factory("generate", "terminal", "--data", "taken"), "--data", "taken")
+
+
+def test_a_kind_that_has_no_generator(factory: Inside, small: Small) -> None:
+    one_line(factory("generate", "database", *small.options), "generate.database", "at least 1")
+
+
+def test_a_log_level_that_is_none(tmp_path: Path) -> None:
+    one_line(process("tasks", "list", cwd=tmp_path, FACTORY_LOG="loud"), "FACTORY_LOG", "loud", "DEBUG")
+
+
+def test_a_variable_that_would_set_nothing(tmp_path: Path) -> None:
+    done = process("tasks", "list", cwd=tmp_path, FACTORY_POLCY__LINE="mine")
+    one_line(done, "FACTORY_POLCY__LINE", "no such field", "FACTORY_POLICY")
+
+
+def test_a_process_that_fails_tells_one_line_too(tmp_path: Path, small: Small) -> None:
+    one_line(process("tasks", "show", "nothing", *small.options, cwd=tmp_path), "TASK", "nothing")
+
+
+def test_work_that_fails_is_exit_code_1_in_one_line(factory: Inside, small: Small, tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "registry.db").write_text("this is no database at all, and long enough to be taken for one" * 20)
+    done = factory("tasks", "list", "--data", str(tmp_path / "data"))
+    assert (done.code, done.out) == (1, "")
+    assert re.fullmatch(r"factory: \w+: .*\n", done.err)
