@@ -7,8 +7,9 @@ import shutil
 import threading
 from pathlib import Path
 
-from factory.core.blobs import BlobStore
+from factory.core.blobs import BlobStore, MemoryBlobs
 from factory.core.errors import SandboxError
+from factory.core.files import FileTree
 from factory.core.task import EnvironmentSpec, Mount
 from sandboxes.bubblewrap import image as images
 from sandboxes.bubblewrap import seccomp
@@ -29,10 +30,12 @@ class BubblewrapBackend:
 
     name = "bubblewrap"
 
-    def __init__(self, cache: Path) -> None:
+    def __init__(self, cache: Path, *, overlays: bool = True) -> None:
+        """`overlays`: share layers through overlayfs where the kernel lets; False copies them for each sandbox."""
         root = os.geteuid() == 0
         self._drop = SANDBOX_USER if root else None
         self._layers = LayerCache(cache / "layers", self._drop)
+        self._overlays = overlays
         self._lock = threading.Lock()
         self._helper: HelperClient | None = None
         self._images: dict[str, BubblewrapImage] = {}
@@ -71,11 +74,24 @@ class BubblewrapBackend:
             files=ETC,
             bwrap=bwrap,
             filter=seccomp.program() if os.uname().machine in seccomp.MACHINES else b"",
+            overlays=self._overlays,
             drop=self._drop,
         )
 
     def capabilities(self) -> list[Capability]:
-        return measure(self)
+        return [*measure(self), self._sharing()]
+
+    def _sharing(self) -> Capability:
+        """Whether a task costs its difference only."""
+        blobs = MemoryBlobs()
+        try:
+            with self.open(EnvironmentSpec(files=FileTree.of(blobs, {"a": "1"}).save(blobs)), blobs) as sandbox:
+                shared = sandbox.shares_layer
+        except SandboxError as error:
+            return Capability("layers are shared", False, str(error))
+        return Capability(
+            "layers are shared", shared, "" if shared else "overlayfs in user namespaces needs Linux 5.11; copied"
+        )
 
     def close(self) -> None:
         with self._lock:

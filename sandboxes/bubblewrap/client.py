@@ -41,6 +41,8 @@ class HelperRoot:
     """Path of bubblewrap in the root."""
     filter: bytes
     """System call filter of every sandbox; empty for none."""
+    overlays: bool
+    """Whether to try overlays; layers are copied where they are not to be had."""
     drop: int | None
     """User id to become; None when the caller is not root."""
 

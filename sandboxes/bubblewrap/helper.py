@@ -19,6 +19,7 @@ import resource
 import select
 import signal
 import socket
+import stat
 import sys
 import time
 from dataclasses import dataclass
@@ -53,7 +54,7 @@ def main() -> None:
         return
     sys.path.clear()
     control.send(b"{}")
-    Helper(control, config["bwrap"], filtered=bool(config["filter"])).serve()
+    Helper(control, config["bwrap"], filtered=bool(config["filter"]), overlays=config["overlays"]).serve()
 
 
 def _enter_root(config: dict[str, Any]) -> None:
@@ -114,11 +115,12 @@ class Job:
 class Helper:
     """Boxes by number, and the bubblewrap processes (jobs) that run in each."""
 
-    def __init__(self, control: socket.socket, bwrap: str, *, filtered: bool) -> None:
+    def __init__(self, control: socket.socket, bwrap: str, *, filtered: bool, overlays: bool) -> None:
         self._control = control
         self._bwrap = bwrap
         self._options = ["bwrap", "--json-status-fd", str(_FACTS)]
         self._filter = filtered
+        self._overlays = overlays
         if filtered:
             self._options += ["--seccomp", str(_FILTER)]
         while os.dup(0) < _FIRST_FREE:
@@ -196,7 +198,7 @@ class Helper:
             for name, mode in (("workspace", 0o755), ("tmp", 0o1777), ("home", 0o755), ("shm", 0o1777)):
                 os.mkdir(f"{_BOX}/{name}")
                 os.chmod(f"{_BOX}/{name}", mode)
-            changed = [] if layer is None else [self._overlay(layer)]
+            changed = [] if layer is None else self._lay(layer)
             workspace = os.open(f"{_BOX}/workspace", os.O_RDONLY | os.O_DIRECTORY)
             namespace = os.open("/proc/self/ns/mnt", os.O_RDONLY)
         finally:
@@ -205,6 +207,16 @@ class Helper:
         self._boxes[self._next] = namespace
         self._limits[self._next] = memory
         return {"box": self._next}, [workspace, *changed]
+
+    def _lay(self, layer: str) -> list[int]:
+        """Put `layer` under the working directory: an overlay, whose open upper folder is returned, or else a copy."""
+        if self._overlays:
+            try:
+                return [self._overlay(layer)]
+            except OSError:
+                self._overlays = False
+        _copy(layer, f"{_BOX}/workspace")
+        return []
 
     def _overlay(self, layer: str) -> int:
         os.mkdir(f"{_BOX}/upper")
@@ -311,6 +323,25 @@ class Helper:
                 total -= size
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
+
+
+def _copy(source: str, target: str) -> None:
+    """Copy a layer: modes and times too, links as links, sockets (special entries) made anew."""
+    with os.scandir(source) as listing:
+        for entry in listing:
+            status, made = entry.stat(follow_symlinks=False), f"{target}/{entry.name}"
+            if stat.S_ISDIR(status.st_mode):
+                os.mkdir(made)
+                _copy(entry.path, made)
+            elif stat.S_ISLNK(status.st_mode):
+                os.symlink(os.readlink(entry.path), made)
+            elif stat.S_ISREG(status.st_mode):
+                with open(entry.path, "rb") as read, open(made, "wb") as written:
+                    os.sendfile(written.fileno(), read.fileno(), 0, max(1, status.st_size))
+                os.chmod(made, stat.S_IMODE(status.st_mode))
+            else:
+                os.mknod(made, status.st_mode)
+            os.utime(made, ns=(status.st_atime_ns, status.st_mtime_ns), follow_symlinks=False)
 
 
 def _tell(job: Job) -> None:

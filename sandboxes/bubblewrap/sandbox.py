@@ -21,6 +21,7 @@ from sandboxes.bubblewrap.image import BubblewrapImage
 from sandboxes.bubblewrap.session import DEATH_S, Hands, Session
 from sandboxes.contract import WORKSPACE, CommandResult, ProcessResult
 from sandboxes.export import scan
+from sandboxes.faults import machine_faults
 from sandboxes.files import read_argv, read_result, write_argv, write_result
 from sandboxes.layers import LayerCache
 from sandboxes.shell import SHELL, HeadTail, limit_script, opening_script
@@ -65,6 +66,7 @@ class BubblewrapSandbox:
         self._folders: list[int] = []
         self._make_box(spec.files)
 
+    @machine_faults(OSError)
     def _make_box(self, tree: Digest) -> None:
         limits = self._spec.limits
         self._base = FileTree.load(self._blobs, tree)
@@ -78,6 +80,12 @@ class BubblewrapSandbox:
         )
         self._box = reply["box"]
 
+    @property
+    def shares_layer(self) -> bool:
+        """Whether the start is an overlay over its layer (else it was copied, or is empty)."""
+        return len(self._folders) == 2
+
+    @machine_faults(OSError)
     def run(self, command: str, *, timeout_s: float, output_bytes: int) -> CommandResult:
         self._check_running()
         if "\0" in command:
@@ -103,6 +111,7 @@ class BubblewrapSandbox:
     def _end(self, job: int) -> None:
         self._helper.call("end", job=job)
 
+    @machine_faults(OSError)
     def process(self, argv: list[str], *, stdin: bytes, timeout_s: float, output_bytes: int) -> ProcessResult:
         self._check_running()
         with _Pipes() as pipes:
@@ -132,6 +141,7 @@ class BubblewrapSandbox:
         self._check_running()
         return self._scan()
 
+    @machine_faults(OSError)
     def _scan(self) -> Digest:
         if self._closed:
             raise SandboxLost("the sandbox is closed")

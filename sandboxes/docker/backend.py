@@ -17,8 +17,9 @@ from factory.core.digest import Json, digest_of
 from factory.core.errors import ImageError, SandboxError
 from factory.core.task import EnvironmentSpec, Mount
 from sandboxes.contract import Capability, ResolvedImage
-from sandboxes.docker.sandbox import DockerImage, DockerSandbox
+from sandboxes.docker.sandbox import ENGINE_FAULTS, DockerImage, DockerSandbox
 from sandboxes.docker.trees import Archive
+from sandboxes.faults import machine_faults
 from sandboxes.layers import load_tree
 from sandboxes.owners import alive, start_time
 from sandboxes.probes import measure
@@ -63,6 +64,7 @@ class DockerBackend:
         self._labels = {OWNER: f"{_machine()}:{os.getpid()}:{start_time(os.getpid())}"}
         self._reclaim()
 
+    @machine_faults(*ENGINE_FAULTS)
     def _reclaim(self) -> None:
         """Remove the containers of this machine's processes that are gone."""
         for found in self._engine.containers(all=True, filters={"label": OWNER}):
@@ -74,6 +76,7 @@ class DockerBackend:
     def resolve(self, image: str) -> ResolvedImage:
         return self._image(image, ()).resolved
 
+    @machine_faults(*ENGINE_FAULTS)
     def _image(self, name: str, mounts: tuple[Mount, ...], blobs: BlobStore | None = None) -> DockerImage:
         """The base image with what every sandbox needs and `mounts` in it; made once for each set of mounts."""
         with self._lock:

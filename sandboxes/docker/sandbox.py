@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import shlex
 import time
@@ -10,7 +11,8 @@ from types import TracebackType
 from typing import Self
 
 from docker import APIClient
-from docker.errors import APIError, NotFound
+from docker.errors import APIError, DockerException, NotFound
+from requests.exceptions import RequestException
 
 from factory.core.blobs import BlobStore
 from factory.core.digest import Digest
@@ -22,11 +24,14 @@ from sandboxes.docker.session import GRACE_S, Hands, Session
 from sandboxes.docker.stream import ERROR, ExecStream
 from sandboxes.docker.trees import Archive, Entries
 from sandboxes.export import MAX_DEPTH
+from sandboxes.faults import machine_faults
 from sandboxes.files import read_argv, read_result, write_argv, write_result
 from sandboxes.layers import load_tree
 from sandboxes.shell import SHELL, HeadTail, limit_script, opening_script
 from sandboxes.spec import HOME, USER, shell_environment
 
+ENGINE_FAULTS = (DockerException, RequestException, OSError)
+"""What the SDK raises when the engine refuses, does not answer, or is gone."""
 STDERR_BYTES = 4096
 """Tail of a process's error output that is kept, bytes."""
 DEATH_S = 20.0
@@ -58,6 +63,7 @@ class DockerImage:
 class DockerSandbox:
     """See `sandboxes.contract.Sandbox`. `/workspace`, `/tmp`, the home and `/dev/shm` have the disk limit each."""
 
+    @machine_faults(*ENGINE_FAULTS)
     def __init__(
         self,
         engine: APIClient,
@@ -111,11 +117,8 @@ class DockerSandbox:
         archive = Archive(owner=0)
         for mount in mounts:
             archive.add_tree(self._blobs, load_tree(self._blobs, mount.tree), mount.path.strip("/"))
-        try:
-            self._engine.put_archive(self._container, "/", archive.data())
-            self._engine.start(self._container)
-        except APIError as error:
-            raise SandboxLost(f"the engine does not start a container: {error.explanation}") from error
+        self._engine.put_archive(self._container, "/", archive.data())
+        self._engine.start(self._container)
         if archive.special:
             script = "import os, stat, sys\nfor path in sys.argv[1:]: os.mknod('/' + path, stat.S_IFSOCK | 0o644)"
             self._harness([self._image.python, "-I", "-S", "-c", script, *archive.special], b"", user=0)
@@ -158,6 +161,7 @@ class DockerSandbox:
             workdir=WORKSPACE,
         )
 
+    @machine_faults(*ENGINE_FAULTS)
     def run(self, command: str, *, timeout_s: float, output_bytes: int) -> CommandResult:
         self._check_running()
         if "\0" in command:
@@ -193,6 +197,7 @@ class DockerSandbox:
                 raise SandboxLost(f"the container is gone: {error.explanation}") from error
         raise SandboxLost("the processes of a container do not die")
 
+    @machine_faults(*ENGINE_FAULTS)
     def process(self, argv: list[str], *, stdin: bytes, timeout_s: float, output_bytes: int) -> ProcessResult:
         self._check_running()
         limits = limit_script(self._spec, bash=False, processes=False)
@@ -217,6 +222,7 @@ class DockerSandbox:
     def write_file(self, path: str, data: bytes) -> None:
         write_result(self.process(write_argv(path), stdin=data, timeout_s=20, output_bytes=1024), path)
 
+    @machine_faults(*ENGINE_FAULTS)
     def stop(self) -> None:
         if not self._stopped and not self._closed:
             self._stopped = True
@@ -224,6 +230,7 @@ class DockerSandbox:
                 self._session.close()
             self._kill_all()
 
+    @machine_faults(*ENGINE_FAULTS)
     def export(self) -> Digest:
         if self._closed:
             raise SandboxLost("the sandbox is closed")
@@ -250,6 +257,7 @@ class DockerSandbox:
         self._check_running()
         return self.export()
 
+    @machine_faults(*ENGINE_FAULTS)
     def restore(self, tree: Digest) -> None:
         self._check_running()
         if self._session is not None:
@@ -258,18 +266,15 @@ class DockerSandbox:
         self._kill_all()
         self._fill(tree)
 
+    @machine_faults(*ENGINE_FAULTS)
     def close(self) -> None:
         if self._closed:
             return
         self._closed = True
         if self._session is not None:
             self._session.abandon()
-        try:
+        with contextlib.suppress(NotFound):
             self._engine.remove_container(self._container, force=True, v=True)
-        except NotFound:
-            pass
-        except APIError as error:
-            raise SandboxLost(f"the engine does not remove a container: {error.explanation}") from error
 
     def _check_running(self) -> None:
         if self._closed or self._stopped:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -14,11 +15,11 @@ from pathlib import Path
 import pytest
 
 from factory.core.blobs import MemoryBlobs
-from factory.core.errors import SandboxLost
-from factory.core.files import FileTree
+from factory.core.errors import SandboxError, SandboxLost
+from factory.core.files import Entry, EntryKind, FileTree
 from factory.core.task import EnvironmentSpec
 from sandboxes.backends import open_backend
-from sandboxes.bubblewrap.backend import find_bwrap
+from sandboxes.bubblewrap.backend import BubblewrapBackend, find_bwrap
 from sandboxes.contract import Backend
 
 ROOT = Path(__file__).parents[2]
@@ -27,7 +28,7 @@ import sys, time
 sys.path[:0] = [{root!r}, {site!r}]
 from pathlib import Path
 from factory.core.blobs import MemoryBlobs
-from factory.core.files import FileTree
+from factory.core.files import Entry, EntryKind, FileTree
 from factory.core.task import EnvironmentSpec
 from sandboxes.backends import open_backend
 blobs = MemoryBlobs()
@@ -83,7 +84,7 @@ def run_until_ready(command: list[str], **options: object) -> subprocess.Popen[s
 def test_a_killed_process_leaves_nothing(tmp_path: Path) -> None:
     mark = f"31415.{os.getpid()}"
     process = run_until_ready([sys.executable, "-c", holder("bubblewrap", tmp_path, mark)])
-    assert len(sleepers(mark)) == 4
+    assert eventually(lambda: len(sleepers(mark)) == 4)
     process.kill()
     process.communicate()
     assert eventually(lambda: sleepers(mark) == [])
@@ -160,6 +161,36 @@ def test_episodes_in_turn_leave_nothing(tmp_path: Path, blobs: MemoryBlobs, tree
     backend.close()
 
 
+def test_copies_serve_where_overlays_do_not(tmp_path: Path, blobs: MemoryBlobs, tree: FileTree) -> None:
+    special = tree.merged({"sock": Entry(EntryKind.SPECIAL), "link": Entry(EntryKind.LINK, target="a.txt")})
+    spec = EnvironmentSpec(files=special.save(blobs))
+    backend = BubblewrapBackend(tmp_path, overlays=False)
+    with backend.open(spec, blobs) as sandbox:
+        assert not sandbox.shares_layer
+        assert sandbox.snapshot() == special.digest
+        told = sandbox.run("stat -c %a:%Y run.sh; cat link; echo x >>a.txt; rm -r src", timeout_s=10, output_bytes=100)
+        assert told.output == b"755:1767225600\none\ntwo\n"
+        changed = special.merged(FileTree.of(blobs, {"a.txt": "one\ntwo\nx\n"}))
+        assert FileTree.load(blobs, sandbox.snapshot()) == changed.without("src/b.py", "src/deep/c.txt", "src/deep/d.txt")
+    assert [found.holds for found in backend.capabilities() if found.name == "layers are shared"] == [False]
+    backend.close()
+
+
+def test_a_machine_without_descriptors_is_a_sandbox_error(tmp_path: Path, blobs: MemoryBlobs, tree: FileTree) -> None:
+    backend = open_backend("bubblewrap", cache=tmp_path)
+    sandbox = backend.open(EnvironmentSpec(files=tree.save(blobs)), blobs)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (len([*Path("/proc/self/fd").iterdir()]) + 1, hard))
+    try:
+        with pytest.raises(SandboxError, match="Too many open files"):
+            sandbox.run("true", timeout_s=5, output_bytes=10)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert sandbox.run("echo on", timeout_s=5, output_bytes=10).output == b"on\n"
+    sandbox.close()
+    backend.close()
+
+
 def test_many_threads_share_a_back_end(tmp_path: Path, blobs: MemoryBlobs, tree: FileTree) -> None:
     backend = open_backend("bubblewrap", cache=tmp_path)
     spec = EnvironmentSpec(files=tree.save(blobs))
@@ -186,7 +217,7 @@ def test_a_lost_helper_loses_its_sandboxes_and_is_replaced(tmp_path: Path, blobs
     mark = f"14142.{os.getpid()}"
     with backend.open(spec, blobs) as sandbox:
         sandbox.run(f"sleep {mark} &", timeout_s=10, output_bytes=100)
-        assert len(sleepers(mark)) == 1
+        assert eventually(lambda: len(sleepers(mark)) == 1)
         os.kill(backend._helper._process.pid, signal.SIGKILL)  # type: ignore[attr-defined]
         with pytest.raises(SandboxLost):
             sandbox.run("true", timeout_s=10, output_bytes=100)
