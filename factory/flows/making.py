@@ -11,6 +11,7 @@ from factory.core.digest import Digest
 from factory.core.errors import GeneratorError
 from factory.core.task import Task, TaskKind
 from factory.flows.night import SHARDS_AT_ONCE, Night
+from filters.leaks import LeakProbe
 from filters.loopholes import LoopholeConfig, probe_many
 from filters.validity import Judged, ValidityConfig, check_validity_many
 
@@ -80,12 +81,14 @@ def make(night: Night, shard: Shard) -> list[Digest]:
 
 
 def check(night: Night, tasks: Sequence[Task]) -> list[Judged]:
-    """Validity of each task, and the loophole probes of the valid ones; evidence is stored, faults are returned."""
+    """Validity of each task; of valid ones loophole probes, of bugs leak probes. Evidence is stored, faults are returned."""
     shop = night.shop
     workers = max(1, shop.settings.sandbox.workers // SHARDS_AT_ONCE)
     judged = check_validity_many(tasks, backend=shop.backend, blobs=shop.blobs, config=ValidityConfig(workers=workers))
     valid = [task for task, one in zip(tasks, judged, strict=True) if one.evidence is not None and one.evidence.passed]
     judged += probe_many(valid, backend=shop.backend, blobs=shop.blobs, config=LoopholeConfig(workers=workers))
+    broken = [task for task in valid if task.kind is TaskKind.REPOSITORY]
+    judged += LeakProbe(backend=shop.backend, blobs=shop.blobs).probe_many(broken)
     found = [(one.task, one.evidence) for one in judged if one.evidence is not None]
     shop.registry.add_evidence_many(found, run=night.run.id)
     return judged
