@@ -7,6 +7,7 @@ by side. Colours are those of Okabe and Ito (2008), told apart by colour-blind r
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from io import StringIO
@@ -22,6 +23,8 @@ BLUE, ORANGE, GREEN, RED, GREY, SKY, PINK = "#0072b2", "#e69f00", "#009e73", "#d
 PALETTE = (BLUE, ORANGE, GREEN, SKY, PINK, RED, GREY)
 WIDTH = 4.6
 """Inches."""
+LABEL = 28
+"""Most characters of a label inside a figure: a longer one would leave no room for the data."""
 _STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",
     "svg.hashsalt": "envfactory",
@@ -41,7 +44,9 @@ _NAMELESS = re.compile(r' id="[a-z0-9]+(?:_[a-z0-9]+)*_\d+"')
 
 def draw(label: str, height: float, paint: Callable[[Axes], None]) -> str:
     """An `<svg>` element, `height` inches high, that screen readers call `label`."""
-    with rc_context(_STYLE):
+    with rc_context(_STYLE), warnings.catch_warnings():
+        # The reader's browser has letters that the font used for measuring lacks.
+        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         figure = Figure(figsize=(WIDTH, height), layout="constrained")
         FigureCanvasSVG(figure)
         paint(figure.add_subplot())
@@ -57,13 +62,15 @@ def stacked(label: str, rows: Mapping[str, Mapping[str, float]], series: Mapping
 
     def paint(axes: Axes) -> None:
         names = list(rows)[::-1]
+        places = range(len(names))
         left = [0.0] * len(names)
         for one, colour in series.items():
             widths = [rows[name].get(one, 0) for name in names]
             if any(widths):
-                axes.barh(names, widths, left=left, color=colour, label=one, height=0.6)
+                axes.barh(places, widths, left=left, color=colour, label=_short(one), height=0.6)
             left = [begin + width for begin, width in zip(left, widths, strict=True)]
-        axes.set_xlabel(unit)
+        axes.set_yticks(places, [_short(name) for name in names])
+        axes.set_xlabel(_short(unit))
         axes.grid(axis="y", visible=False)
         _legend(axes)
 
@@ -77,7 +84,7 @@ def histogram(label: str, parts: Mapping[str, Mapping[float, int]], bins: int) -
         bottom = [0] * (bins + 1)
         for (part, counts), colour in zip(parts.items(), PALETTE, strict=False):
             heights = [counts.get(k / bins, 0) for k in range(bins + 1)]
-            axes.bar([k / bins for k in range(bins + 1)], heights, 0.85 / bins, bottom=bottom, color=colour, label=part)
+            axes.bar([k / bins for k in range(bins + 1)], heights, 0.85 / bins, bottom=bottom, color=colour, label=_short(part))
             bottom = [low + height for low, height in zip(bottom, heights, strict=True)]
         axes.set_xlabel("pass rate of the latest assessment")
         axes.set_ylabel("accepted tasks")
@@ -96,8 +103,8 @@ def curve(label: str, points: Sequence[tuple[float, float, float, float]], xlabe
         x, mean, low, high = zip(*points, strict=True)
         axes.plot(x, mean, color=BLUE, marker="o", markersize=3 if len(x) <= 40 else 0, linewidth=1.4)
         axes.fill_between(x, low, high, color=BLUE, alpha=0.18, linewidth=0)
-        axes.set_xlabel(xlabel)
-        axes.set_ylabel(ylabel)
+        axes.set_xlabel(_short(xlabel))
+        axes.set_ylabel(_short(ylabel))
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
         axes.set_ylim(min(0.0, *low) - 0.02, 1.02)
@@ -117,15 +124,19 @@ def ranges(label: str, rows: Sequence[tuple[str, Mapping[str, Mapping[str, Any]]
             mean = [one["mean"] for one in intervals]
             error = [[one["mean"] - one["low"] for one in intervals], [one["high"] - one["mean"] for one in intervals]]
             colour = PALETTE[number % len(PALETTE)]
-            axes.errorbar(mean, y, xerr=error, fmt="o", color=colour, capsize=3, markersize=5, label=name)
-        axes.set_yticks(range(len(rows)), [name for name, _ in rows])
+            axes.errorbar(mean, y, xerr=error, fmt="o", color=colour, capsize=3, markersize=5, label=_short(name))
+        axes.set_yticks(range(len(rows)), [_short(name) for name, _ in rows])
         axes.set_ylim(len(rows) - 0.5, -0.5)
-        axes.set_xlabel(xlabel)
+        axes.set_xlabel(_short(xlabel))
         axes.xaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
         axes.grid(axis="y", visible=False)
         _legend(axes)
 
     return draw(label, 1.25 + 0.42 * len(rows), paint)
+
+
+def _short(label: str) -> str:
+    return label if len(label) <= LABEL else f"{label[: LABEL - 1]}…"
 
 
 def _legend(axes: Axes) -> None:

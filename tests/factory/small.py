@@ -67,8 +67,8 @@ class Small:
         return ("--config", str(self.config), "--data", str(self.data))
 
     def copy(self, folder: Path) -> Small:
-        """The same in another place, free to be changed."""
-        shutil.copytree(self.data, folder)
+        """The same in another place, free to be changed; the cache, whose files have owners, is made anew."""
+        shutil.copytree(self.data, folder, ignore=shutil.ignore_patterns("cache"))
         settings = self.settings.model_copy(update={"data": folder})
         return Small(folder, settings, self.config, self.digests)
 
@@ -87,10 +87,10 @@ def write_config(data: Path, count: int = 8) -> Path:
 
 
 class Oracle:
-    """A token client that writes the reference solution for two seeds of three, and else submits at once."""
+    """A token client that writes the reference solution; where it `gives_up`, for two seeds of three, else it submits."""
 
-    def __init__(self, shop: Workshop, policy: PolicyRow, tasks: Sequence[Task]) -> None:
-        self.version = policy.version
+    def __init__(self, shop: Workshop, policy: PolicyRow, tasks: Sequence[Task], *, gives_up: bool = True) -> None:
+        self.version, self.gives_up = policy.version, gives_up
         self.format = load_format(policy_line.folder_of(shop, policy))
         self._solutions = {
             self.format.opening(task).ids: Demonstration.from_manifest(get_json(shop.blobs, task.solution)).actions
@@ -103,7 +103,9 @@ class Oracle:
     def _completion(self, request: Request, stop: frozenset[int]) -> Completion:
         opening, actions = next(item for item in self._solutions.items() if request.prompt[: len(item[0])] == item[0])
         turn = sum(token in stop for token in request.prompt[len(opening) :])
-        follows = turn > 0 or request.seed % 3 > 0  # each turn has a seed of its own: only the first may give up
+        follows = (
+            turn > 0 or not self.gives_up or request.seed % 3 > 0
+        )  # each turn has a seed of its own: only the first may give up
         action = actions[turn] if follows and turn < len(actions) else Action("submit")
         ids = self.format.written(action)
         return Completion(ids=ids, logprobs=(-0.25,) * len(ids), finish="stop")
