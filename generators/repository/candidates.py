@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from factory.core.blobs import BlobStore, put_json
 from factory.core.digest import Digest, Json
@@ -160,11 +160,27 @@ def candidate(draft: Draft, judged: Judged, result: RunResult, config: Repositor
 
 
 def steady_failures(result: RunResult, names: Iterable[str]) -> list[Failure]:
-    """Failures that both runs tell in the same words, and that do not name the day: the rest would not come out twice."""
+    """Failures as far as both runs tell them in the same words, without lines that name the day: the rest would not come
+    out twice. One that differs from its first line on is left out."""
     again = result.again.failures if result.again is not None else {}
     days = [str(datetime.date.today() + datetime.timedelta(days=offset)) for offset in (-1, 0, 1)]
-    found = [result.failures[name] for name in names if name in result.failures and result.failures[name] == again.get(name)]
-    return [failure for failure in found if not any(day in failure.message for day in days)]
+    found = []
+    for first, second in ((result.failures.get(name), again.get(name)) for name in names):
+        if first is None or second is None or (first.type, first.file, first.line) != (second.type, second.file, second.line):
+            continue
+        message = _steady_head(first.message, second.message, days)
+        if message or not first.message:
+            found.append(replace(first, message=message))
+    return found
+
+
+def _steady_head(first: str, second: str, days: list[str]) -> str:
+    kept = []
+    for line, other in zip(first.split("\n"), second.split("\n"), strict=False):
+        if line != other or any(day in line for day in days):
+            break
+        kept.append(line)
+    return "\n".join(kept)
 
 
 def _dealt(names: tuple[str, ...], second_first: bool) -> tuple[tuple[str, ...], tuple[str, ...]]:

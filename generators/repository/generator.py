@@ -76,13 +76,13 @@ class RepositoryGenerator:
         for number in range(start, start + count):
             numbers.setdefault(order[number % len(order)], []).append(number)
         with ThreadPoolExecutor(self.config.workers) as pool:
-            batches = pool.map(lambda item: self._batch(item[0], item[1], blobs, seed, len(order)), numbers.items())
+            batches = pool.map(lambda item: self._batch(item[0], item[1], blobs, seed, order), numbers.items())
             found = [pair for batch in batches for pair in batch]
         for _, made in sorted(found, key=lambda pair: pair[0]):
             yield made
 
     def _batch(
-        self, project: Project, numbers: list[int], blobs: BlobStore, seed: int, stride: int
+        self, project: Project, numbers: list[int], blobs: BlobStore, seed: int, order: list[Project]
     ) -> list[tuple[int, Candidate]]:
         """The candidates of one project among `numbers`."""
         prepared = self.prepare(project, blobs)
@@ -90,10 +90,11 @@ class RepositoryGenerator:
             logger.warning("%s", prepared)
             self._tell(project, "", "refused", len(numbers))
             return []
-        drafts = self._drafts(prepared, numbers, blobs, seed, stride)
+        drafts = self._drafts(prepared, numbers, seed, len(order))
         stable = tuple(prepared.profile.tests)
         runs = [Run(key=str(draft.number), file=draft.edit.path, text=draft.broken, confirm=stable) for draft in drafts]
-        results = prepared.suite.run(runs, prepared.profile.limits()) if runs else []
+        workers = max(1, self.config.workers // len(order))  # projects are worked on side by side already
+        results = prepared.suite.run(runs, prepared.profile.limits(), workers) if runs else []
         made = []
         for draft, result in zip(drafts, results, strict=True):
             judged = judge(prepared.profile, result)
@@ -104,7 +105,7 @@ class RepositoryGenerator:
         logger.info("%s: %d of %d edits make tasks", project.release, len(made), len(drafts))
         return made
 
-    def _drafts(self, prepared: Prepared, numbers: list[int], blobs: BlobStore, seed: int, stride: int) -> list[Draft]:
+    def _drafts(self, prepared: Prepared, numbers: list[int], seed: int, stride: int) -> list[Draft]:
         project = prepared.checkout.project
         drafts = []
         for number in numbers:

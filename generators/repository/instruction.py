@@ -73,7 +73,13 @@ def instruction(
         parts.append(f"{edit.qualname} does not do what it should.")
     else:
         error = f"{shown.type}: {shown.message}" if shown.message else shown.type
-        more = f"\n{failing - 1} other checks fail too." if failing > 1 else ""
+        more = (
+            ""
+            if failing == 1
+            else "\nOne other check fails too."
+            if failing == 2
+            else f"\n{failing - 1} other checks fail too."
+        )
         parts.append(f"This fails:\n{textwrap.indent(shown.statement, '    ')}\nwith\n{textwrap.indent(error, '    ')}{more}")
     lines = broken.split("\n")
     if explicitness != "symptom":

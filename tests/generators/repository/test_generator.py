@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 from collections import Counter
 from pathlib import Path
@@ -241,3 +242,11 @@ def test_failures_that_change_from_run_to_run_are_no_evidence() -> None:
     same, other = Failure("E", "1", "t.py", 1), Failure("E", "2", "t.py", 1)
     second = result({}, failures={"a": same, "b": same})
     assert steady_failures(result({}, second, failures={"a": same, "b": other}), ["a", "b", "c"]) == [same]
+
+
+def test_a_message_is_evidence_up_to_what_changes_or_names_the_day() -> None:
+    today = datetime.date.today()
+    first = {"a": Failure("E", "1 == 2\nid 7", "t.py", 1), "b": Failure("E", f"3 == 4\nat {today}", "t.py", 2)}
+    second = {"a": Failure("E", "1 == 2\nid 8", "t.py", 1), "b": first["b"]}
+    found = steady_failures(result({}, result({}, failures=second), failures=first), ["a", "b"])
+    assert [failure.message for failure in found] == ["1 == 2", "3 == 4"]
