@@ -9,6 +9,7 @@ import os
 import shutil
 import stat
 import threading
+from collections import OrderedDict
 from pathlib import Path
 
 from factory.core.blobs import BlobStore
@@ -22,6 +23,9 @@ logger = logging.getLogger(__name__)
 
 LAYER_TIME = 1_767_225_600
 """Modification time of every file and folder of a layer (2026-01-01T00:00:00Z), seconds."""
+
+TREES = 256
+"""Most trees kept in memory."""
 
 _numbers = itertools.count()
 
@@ -37,6 +41,7 @@ class LayerCache:
         self.folder = folder
         self._owner = owner
         self._known: set[Digest] = set()
+        self._trees: OrderedDict[Digest, FileTree] = OrderedDict()
         self._lock = threading.Lock()
         folder.mkdir(parents=True, exist_ok=True)
         reclaim(folder)
@@ -59,6 +64,15 @@ class LayerCache:
                     self._build(blobs, digest, target)
                 self._known.add(digest)
         return target
+
+    def tree(self, blobs: BlobStore, digest: Digest) -> FileTree:
+        """The tree `digest`; the ones used last are kept in memory. Raises SandboxError when it is unknown."""
+        with self._lock:
+            tree = self._trees.pop(digest, None) or load_tree(blobs, digest)
+            self._trees[digest] = tree
+            if len(self._trees) > TREES:
+                self._trees.popitem(last=False)
+        return tree
 
     def _intact(self, blobs: BlobStore, target: Path, digest: Digest) -> bool:
         found = os.open(target, os.O_RDONLY | os.O_DIRECTORY)

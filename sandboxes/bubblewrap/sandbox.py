@@ -14,7 +14,6 @@ from typing import Self
 from factory.core.blobs import BlobStore
 from factory.core.digest import Digest
 from factory.core.errors import SandboxError, SandboxLost
-from factory.core.files import FileTree
 from factory.core.task import EnvironmentSpec
 from sandboxes.bubblewrap.client import HelperClient
 from sandboxes.bubblewrap.image import BubblewrapImage
@@ -69,7 +68,7 @@ class BubblewrapSandbox:
     @machine_faults(OSError)
     def _make_box(self, tree: Digest) -> None:
         limits = self._spec.limits
-        self._base = FileTree.load(self._blobs, tree)
+        self._base = self._layers.tree(self._blobs, tree)
         self._layers.path(self._blobs, tree)
         reply, self._folders = self._helper.call(
             "open",
@@ -157,6 +156,7 @@ class BubblewrapSandbox:
 
     def restore(self, tree: Digest) -> None:
         self._check_running()
+        self._layers.path(self._blobs, tree)
         if self._session is not None:
             self._session.close()
             self._session = None

@@ -260,6 +260,7 @@ class DockerSandbox:
     @machine_faults(*ENGINE_FAULTS)
     def restore(self, tree: Digest) -> None:
         self._check_running()
+        load_tree(self._blobs, tree)
         if self._session is not None:
             self._session.close()
             self._session = None

@@ -96,6 +96,8 @@ def test_snapshot_and_restore(run: Run, sandbox: Sandbox, blobs: MemoryBlobs, tr
     sandbox.restore(saved)
     assert run("pwd; cat state; ls").output == b"/workspace\nv1\nrun.sh\nsrc\nstate\n"
     assert sandbox.snapshot() == saved
+    with pytest.raises(SandboxError, match="blob store"):
+        sandbox.restore("f" * 64)
     sandbox.restore(tree.digest)
     assert exported(sandbox, blobs) == tree
 

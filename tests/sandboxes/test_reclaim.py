@@ -21,6 +21,7 @@ from factory.core.task import EnvironmentSpec
 from sandboxes.backends import open_backend
 from sandboxes.bubblewrap.backend import BubblewrapBackend, find_bwrap
 from sandboxes.contract import Backend
+from sandboxes.docker.backend import OWNER
 
 ROOT = Path(__file__).parents[2]
 HOLDER = """
@@ -115,9 +116,8 @@ def test_containers_of_killed_processes_are_removed_at_the_next_start(tmp_path: 
     backend = _docker(tmp_path)
     base: str = backend._base  # type: ignore[attr-defined]
     engine = backend._engine  # type: ignore[attr-defined]
-    before = {found["Id"] for found in engine.containers(all=True)}
     process = run_until_ready([sys.executable, "-c", holder("docker", tmp_path, f"16180.{os.getpid()}", base)])
-    left = {found["Id"] for found in engine.containers(all=True)} - before
+    left = {found["Id"] for found in engine.containers(all=True) if f":{process.pid}:" in found["Labels"].get(OWNER, "")}
     assert len(left) == 2
     process.kill()
     process.communicate()

@@ -114,7 +114,7 @@ def test_a_background_job_does_not_hold_up_its_command(run: Run) -> None:
     assert run("sleep 60 & echo on").output == b"on\n"
     assert run("(while :; do echo noise; sleep 0.01; done) & echo on").output.startswith(b"on\n")
     assert time.monotonic() - started < 10
-    assert run("jobs -rp | wc -l").output.endswith(b"2\n")
+    assert b"2" in run("jobs -rp | wc -l").output.splitlines()
 
 
 def test_a_background_flood_does_not_hold_up_the_next_command(run: Run) -> None:
