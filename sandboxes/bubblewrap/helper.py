@@ -19,7 +19,6 @@ import resource
 import select
 import signal
 import socket
-import stat
 import sys
 import time
 from dataclasses import dataclass
@@ -27,18 +26,17 @@ from typing import Any
 
 from sandboxes.bubblewrap import kernel
 from sandboxes.bubblewrap.processes import descendants, interrupt, private_bytes
+from sandboxes.bubblewrap.root import BOX, FILTER_PATH, copy_layer, enter_root
 
 MESSAGE_BYTES = 1 << 18
 """The largest request, bytes."""
 WATCH_S = 0.1
 """Seconds between two looks at the memory of all processes of a sandbox; longer when looking takes long."""
 
-_BOX = "/box"
 _FACTS = 9
 """Descriptor on which bubblewrap tells its facts; it closes it in what it runs."""
 _FILTER = 8
 """Descriptor from which bubblewrap reads the system call filter; it closes it too."""
-_FILTER_PATH = "/filter.bpf"
 _FIRST_FREE = 10
 """Descriptors below this one stay taken, so that received ones never collide with a child's."""
 
@@ -48,55 +46,13 @@ def main() -> None:
     control = socket.socket(fileno=os.dup(0))
     config = json.loads(control.recv(MESSAGE_BYTES))
     try:
-        _enter_root(config)
+        enter_root(config)
     except OSError as error:
         control.send(json.dumps({"error": str(error)}).encode())
         return
     sys.path.clear()
     control.send(b"{}")
     Helper(control, config["bwrap"], filtered=bool(config["filter"]), overlays=config["overlays"]).serve()
-
-
-def _enter_root(config: dict[str, Any]) -> None:
-    """Build the root of `config["binds"]`, `["links"]` and `["files"]`, and become its only user."""
-    drop = config["drop"]
-    if drop is None:
-        _own_namespaces(os.getuid(), os.getgid())
-    else:
-        kernel.unshare(kernel.CLONE_NEWNS)
-    kernel.mount(None, "/", None, kernel.MS_REC | kernel.MS_PRIVATE)
-    sources = [os.open(source, os.O_PATH) for source, _ in config["binds"]]
-    stage = "/tmp"
-    kernel.mount("tmpfs", stage, "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV, "mode=755,size=4m")
-    for source, (_, target) in zip(sources, config["binds"], strict=True):
-        os.makedirs(stage + target, exist_ok=True)
-        kernel.mount(f"/proc/self/fd/{source}", stage + target, None, kernel.MS_BIND | kernel.MS_REC)
-        os.close(source)
-    for folder in ("/tmp", _BOX, "/empty"):
-        os.mkdir(stage + folder)
-    for path, target in config["links"]:
-        os.symlink(target, stage + path)
-    for path, text in config["files"]:
-        os.makedirs(os.path.dirname(stage + path), exist_ok=True)
-        with open(stage + path, "wb") as stream:
-            stream.write(text.encode())
-    if config["filter"]:
-        with open(stage + _FILTER_PATH, "wb") as stream:
-            stream.write(bytes.fromhex(config["filter"]))
-    kernel.pivot_root(stage)
-    if drop is not None:
-        os.setgroups([])
-        os.setresgid(drop, drop, drop)
-        os.setresuid(drop, drop, drop)
-        kernel.prctl(kernel.PR_SET_DUMPABLE, 1)
-        _own_namespaces(drop, drop)
-
-
-def _own_namespaces(user: int, group: int) -> None:
-    kernel.unshare(kernel.CLONE_NEWUSER | kernel.CLONE_NEWNS)
-    for name, text in (("setgroups", "deny"), ("uid_map", f"0 {user} 1"), ("gid_map", f"0 {group} 1")):
-        with open(f"/proc/self/{name}", "wb") as stream:
-            stream.write(text.encode())
 
 
 @dataclass
@@ -194,12 +150,12 @@ class Helper:
         """Make a box; reply its number and open descriptors of its working directory and overlay's upper folder."""
         kernel.unshare(kernel.CLONE_NEWNS)
         try:
-            kernel.mount("tmpfs", _BOX, "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV, f"size={disk},nr_inodes={inodes},mode=755")
+            kernel.mount("tmpfs", BOX, "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV, f"size={disk},nr_inodes={inodes},mode=755")
             for name, mode in (("workspace", 0o755), ("tmp", 0o1777), ("home", 0o755), ("shm", 0o1777)):
-                os.mkdir(f"{_BOX}/{name}")
-                os.chmod(f"{_BOX}/{name}", mode)
+                os.mkdir(f"{BOX}/{name}")
+                os.chmod(f"{BOX}/{name}", mode)
             changed = [] if layer is None else self._lay(layer)
-            workspace = os.open(f"{_BOX}/workspace", os.O_RDONLY | os.O_DIRECTORY)
+            workspace = os.open(f"{BOX}/workspace", os.O_RDONLY | os.O_DIRECTORY)
             namespace = os.open("/proc/self/ns/mnt", os.O_RDONLY)
         finally:
             kernel.enter(self._home)
@@ -215,21 +171,21 @@ class Helper:
                 return [self._overlay(layer)]
             except OSError:
                 self._overlays = False
-        _copy(layer, f"{_BOX}/workspace")
+        copy_layer(layer, f"{BOX}/workspace")
         return []
 
     def _overlay(self, layer: str) -> int:
-        os.mkdir(f"{_BOX}/upper")
-        os.chmod(f"{_BOX}/upper", 0o755)
-        os.mkdir(f"{_BOX}/work")
+        os.mkdir(f"{BOX}/upper")
+        os.chmod(f"{BOX}/upper", 0o755)
+        os.mkdir(f"{BOX}/work")
         kernel.mount(
             "overlay",
-            f"{_BOX}/workspace",
+            f"{BOX}/workspace",
             "overlay",
             kernel.MS_NOSUID | kernel.MS_NODEV,
-            f"lowerdir={layer},upperdir={_BOX}/upper,workdir={_BOX}/work,userxattr",
+            f"lowerdir={layer},upperdir={BOX}/upper,workdir={BOX}/work,userxattr",
         )
-        return os.open(f"{_BOX}/upper", os.O_RDONLY | os.O_DIRECTORY)
+        return os.open(f"{BOX}/upper", os.O_RDONLY | os.O_DIRECTORY)
 
     def do_spawn(
         self, received: list[int], *, box: int, args: list[str], env: dict[str, str]
@@ -242,7 +198,7 @@ class Helper:
         ]
         actions.append((os.POSIX_SPAWN_DUP2, facts_write, _FACTS))
         if self._filter:
-            actions.append((os.POSIX_SPAWN_OPEN, _FILTER, _FILTER_PATH, os.O_RDONLY, 0))
+            actions.append((os.POSIX_SPAWN_OPEN, _FILTER, FILTER_PATH, os.O_RDONLY, 0))
         kernel.enter(self._boxes[box])
         try:
             job = os.posix_spawn(
@@ -323,25 +279,6 @@ class Helper:
                 total -= size
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
-
-
-def _copy(source: str, target: str) -> None:
-    """Copy a layer: modes and times too, links as links, sockets (special entries) made anew."""
-    with os.scandir(source) as listing:
-        for entry in listing:
-            status, made = entry.stat(follow_symlinks=False), f"{target}/{entry.name}"
-            if stat.S_ISDIR(status.st_mode):
-                os.mkdir(made)
-                _copy(entry.path, made)
-            elif stat.S_ISLNK(status.st_mode):
-                os.symlink(os.readlink(entry.path), made)
-            elif stat.S_ISREG(status.st_mode):
-                with open(entry.path, "rb") as read, open(made, "wb") as written:
-                    os.sendfile(written.fileno(), read.fileno(), 0, max(1, status.st_size))
-                os.chmod(made, stat.S_IMODE(status.st_mode))
-            else:
-                os.mknod(made, status.st_mode)
-            os.utime(made, ns=(status.st_atime_ns, status.st_mtime_ns), follow_symlinks=False)
 
 
 def _tell(job: Job) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import re
 import shlex
 import time
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from factory.core.errors import SandboxLost
 from factory.core.task import EnvironmentSpec, Mount
 from sandboxes.contract import WORKSPACE, CommandResult, ProcessResult, ResolvedImage
 from sandboxes.docker.inside import EXPORT, FILL, INTERRUPT, KEEPER
+from sandboxes.docker.process import STDERR_BYTES, Collected
 from sandboxes.docker.session import GRACE_S, Hands, Session
 from sandboxes.docker.stream import ERROR, ExecStream
 from sandboxes.docker.trees import Archive, Entries
@@ -32,17 +32,12 @@ from sandboxes.spec import HOME, USER, shell_environment
 
 ENGINE_FAULTS = (DockerException, RequestException, OSError)
 """What the SDK raises when the engine refuses, does not answer, or is gone."""
-STDERR_BYTES = 4096
-"""Tail of a process's error output that is kept, bytes."""
 DEATH_S = 20.0
 """Seconds that killed processes may take to be gone before the sandbox counts as lost."""
 HARNESS_S = 60.0
 """Seconds that the back end's own helpers (fill, export) may take in a container."""
 HARNESS_PROCESSES = 8
 """Processes beyond the task's limit that the back end itself may need in a container."""
-
-_ALIVE = re.compile(rb"s(\d+) ")
-_TIMES = re.compile(rb"(\d+)m([\d.]+)s (\d+)m([\d.]+)s\n(\d+)m([\d.]+)s (\d+)m([\d.]+)s\n\Z")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -206,7 +201,7 @@ class DockerSandbox:
         stream = self._enter(["/bin/sh", "-c", script, "sh", *argv])
         try:
             stream.send(stdin, last=True)
-            collected = _Collected(output_bytes)
+            collected = Collected(output_bytes)
             done = stream.pump(started + timeout_s, collected.take) or stream.ended
             if not done:
                 self._interrupt(started, shell="", first=collected.pid)
@@ -286,42 +281,3 @@ class DockerSandbox:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
-
-
-class _Collected:
-    """What one process wrote: its output up to a limit, and its errors' tail."""
-
-    def __init__(self, output_bytes: int) -> None:
-        self._room = output_bytes
-        self._stdout = bytearray()
-        self._stderr = HeadTail(2 * STDERR_BYTES)
-
-    @property
-    def pid(self) -> int:
-        """Process id inside the container, told as a sign of life; 0 before it is."""
-        alive = _ALIVE.match(self._stderr.kept)
-        return int(alive[1]) if alive else 0
-
-    def take(self, stream: int, data: bytes) -> bool:
-        if stream == ERROR:
-            self._stderr.add(data)
-        else:
-            self._stdout += data[: self._room - len(self._stdout)]
-        return False
-
-    def result(self, code: int | None, wall_s: float, *, timed_out: bool) -> ProcessResult:
-        """Raises SandboxLost when the process never started."""
-        said = self._stderr.kept
-        alive = _ALIVE.match(said)
-        if alive is None:
-            raise SandboxLost(f"the process did not start: {said.decode(errors='replace').strip()}")
-        told = _TIMES.search(said)
-        numbers = [float(number) for number in told.groups()] if told else [0.0] * 8
-        return ProcessResult(
-            exit_code=code,
-            stdout=bytes(self._stdout),
-            stderr_tail=said[alive.end() : told.start() if told else None][-STDERR_BYTES:],
-            timed_out=timed_out,
-            wall_s=wall_s,
-            cpu_s=60 * sum(numbers[::2]) + sum(numbers[1::2]),
-        )

@@ -1,0 +1,75 @@
+"""The root that the namespace helper lives in. Imported by the helper: standard library only."""
+
+from __future__ import annotations
+
+import os
+import stat
+from typing import Any
+
+from sandboxes.bubblewrap import kernel
+
+BOX = "/box"
+"""Where a box mounts its tmpfs."""
+FILTER_PATH = "/filter.bpf"
+"""The system call filter's program."""
+
+
+def enter_root(config: dict[str, Any]) -> None:
+    """Build the root of `config["binds"]`, `["links"]` and `["files"]`, and become its only user."""
+    drop = config["drop"]
+    if drop is None:
+        _own_namespaces(os.getuid(), os.getgid())
+    else:
+        kernel.unshare(kernel.CLONE_NEWNS)
+    kernel.mount(None, "/", None, kernel.MS_REC | kernel.MS_PRIVATE)
+    sources = [os.open(source, os.O_PATH) for source, _ in config["binds"]]
+    stage = "/tmp"
+    kernel.mount("tmpfs", stage, "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV, "mode=755,size=4m")
+    for source, (_, target) in zip(sources, config["binds"], strict=True):
+        os.makedirs(stage + target, exist_ok=True)
+        kernel.mount(f"/proc/self/fd/{source}", stage + target, None, kernel.MS_BIND | kernel.MS_REC)
+        os.close(source)
+    for folder in ("/tmp", BOX, "/empty"):
+        os.mkdir(stage + folder)
+    for path, target in config["links"]:
+        os.symlink(target, stage + path)
+    for path, text in config["files"]:
+        os.makedirs(os.path.dirname(stage + path), exist_ok=True)
+        with open(stage + path, "wb") as stream:
+            stream.write(text.encode())
+    if config["filter"]:
+        with open(stage + FILTER_PATH, "wb") as stream:
+            stream.write(bytes.fromhex(config["filter"]))
+    kernel.pivot_root(stage)
+    if drop is not None:
+        os.setgroups([])
+        os.setresgid(drop, drop, drop)
+        os.setresuid(drop, drop, drop)
+        kernel.prctl(kernel.PR_SET_DUMPABLE, 1)
+        _own_namespaces(drop, drop)
+
+
+def _own_namespaces(user: int, group: int) -> None:
+    kernel.unshare(kernel.CLONE_NEWUSER | kernel.CLONE_NEWNS)
+    for name, text in (("setgroups", "deny"), ("uid_map", f"0 {user} 1"), ("gid_map", f"0 {group} 1")):
+        with open(f"/proc/self/{name}", "wb") as stream:
+            stream.write(text.encode())
+
+
+def copy_layer(source: str, target: str) -> None:
+    """Copy a layer: modes and times too, links as links, sockets (special entries) made anew."""
+    with os.scandir(source) as listing:
+        for entry in listing:
+            status, made = entry.stat(follow_symlinks=False), f"{target}/{entry.name}"
+            if stat.S_ISDIR(status.st_mode):
+                os.mkdir(made)
+                copy_layer(entry.path, made)
+            elif stat.S_ISLNK(status.st_mode):
+                os.symlink(os.readlink(entry.path), made)
+            elif stat.S_ISREG(status.st_mode):
+                with open(entry.path, "rb") as read, open(made, "wb") as written:
+                    os.sendfile(written.fileno(), read.fileno(), 0, max(1, status.st_size))
+                os.chmod(made, stat.S_IMODE(status.st_mode))
+            else:
+                os.mknod(made, status.st_mode)
+            os.utime(made, ns=(status.st_atime_ns, status.st_mtime_ns), follow_symlinks=False)
