@@ -1,0 +1,129 @@
+"""A night does each stage once, whatever the starts that it takes, and begins nothing once a budget is used up."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from factory.core.errors import Conflict
+from factory.flows.making import Shard, shards
+from factory.flows.night import Night, Silent
+from factory.flows.workshop import Workshop
+from factory.settings import Settings, load_settings
+from registry.runs import RunState
+
+DAY = date(2026, 3, 1)
+
+
+def settings_of(data: Path, **flags: Any) -> Settings:
+    return load_settings(None, **{"data": data, **flags})
+
+
+@pytest.fixture
+def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workshop]:
+    monkeypatch.chdir(tmp_path)
+    with Workshop.open(settings_of(tmp_path / "data")) as opened:
+        yield opened
+
+
+def begin(shop: Workshop, day: date = DAY) -> Night:
+    return Night.begin(shop, day, Silent())
+
+
+def test_a_stage_is_done_once_over_all_starts(shop: Workshop) -> None:
+    done = []
+
+    def work() -> dict[str, Any]:
+        done.append(1)
+        return {"made": len(done)}
+
+    assert begin(shop).once("stage", work) == {"made": 1}
+    assert begin(shop).once("stage", work) == {"made": 1}
+    assert begin(shop).once("another", work) == {"made": 2}
+    assert begin(shop, date(2026, 3, 2)).once("stage", work) == {"made": 3}
+
+
+def test_a_stage_that_failed_is_done_again(shop: Workshop) -> None:
+    def fail() -> dict[str, Any]:
+        raise OSError("the disk is gone")
+
+    with pytest.raises(OSError, match="the disk is gone"):
+        begin(shop).once("stage", fail)
+    assert begin(shop).once("stage", lambda: {"made": 1}) == {"made": 1}
+
+
+def test_no_stage_begins_once_a_budget_is_used_up(tmp_path: Path) -> None:
+    with Workshop.open(settings_of(tmp_path / "data", nightly={"tokens": 10})) as shop:
+        night = begin(shop)
+        assert night.once("one", lambda: {"a": 1}) == {"a": 1}
+        night.budget.sampled(10)
+        assert night.once("two", lambda: pytest.fail("begun without budget")) is None
+        assert night.stopped == "tokens: 10 of 10"
+        assert night.once("one", lambda: pytest.fail("done already")) == {"a": 1}
+        again = begin(shop)
+        assert again.once("two", lambda: {"b": 2}) == {"b": 2}
+        assert again.stopped == ""
+
+
+def test_once_stopped_a_night_stays_stopped(tmp_path: Path) -> None:
+    """Else a stage over all shards could run although some shards were left out."""
+    with Workshop.open(settings_of(tmp_path / "data", nightly={"seconds": 5.0})) as shop:
+        night = begin(shop)
+        night.budget.started -= 6.0
+        assert night.spent()
+        night.budget.started += 6.0
+        assert night.budget.spent() == "" and night.spent()
+
+
+def test_the_seconds_of_repeated_stages_add_up(shop: Workshop) -> None:
+    for _ in range(2):
+        night = begin(shop)
+        with night.timed("accept", {"accepted": 3}):
+            time.sleep(0.05)
+    stage = shop.registry.stages(f"nightly/{DAY}")["accept"]
+    assert 0.1 <= stage.seconds < 5.0
+    assert stage.data == {"accepted": 3}
+
+
+def test_the_date_decides_the_series_unless_a_seed_is_set(tmp_path: Path) -> None:
+    days = [date(2026, 3, day) for day in range(1, 5)]
+    with Workshop.open(settings_of(tmp_path / "dated")) as shop:
+        seeds = [begin(shop, day).seed for day in days]
+        assert seeds == [begin(shop, day).seed for day in days]
+    assert len(set(seeds)) == 4
+    with Workshop.open(settings_of(tmp_path / "seeded", generate={"seed": 7})) as shop:
+        assert {begin(shop, day).seed for day in days} == {7}
+
+
+def test_a_date_cannot_be_resumed_with_other_settings(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    with Workshop.open(settings_of(data)) as shop:
+        begin(shop)
+    with Workshop.open(settings_of(data, generate={"terminal": 7})) as shop:
+        with pytest.raises(Conflict, match=f"run nightly/{DAY} was begun with configuration"):
+            begin(shop)
+        begin(shop, date(2026, 3, 2))
+    with Workshop.open(settings_of(data, nightly={"seconds": 3.0})) as shop:
+        assert begin(shop).run.resumed, "budgets may differ between the starts of one run"
+
+
+def test_single_stages_have_runs_of_their_own_without_budgets(tmp_path: Path) -> None:
+    with Workshop.open(settings_of(tmp_path / "data", nightly={"tokens": 1})) as shop:
+        night = Night.occasion(shop, "assess/tiny", seed=3, progress=Silent())
+        night.budget.sampled(100)
+        assert not night.spent()
+        assert (night.run.id, night.run.state) == ("command/assess/tiny", RunState.RUNNING)
+
+
+def test_shards_cover_each_series_once_the_slowest_kind_first(tmp_path: Path) -> None:
+    counts = {"repository": 0, "database": 5, "terminal": 12}
+    with Workshop.open(settings_of(tmp_path / "data", generate=counts, nightly={"shard": 5})) as shop:
+        found = shards(begin(shop))
+    assert [shard.name for shard in found] == ["database 0-4", "terminal 0-4", "terminal 5-9", "terminal 10-11"]
+    assert [shard.count for shard in found] == [5, 5, 5, 2]
+    assert isinstance(found[0], Shard)
