@@ -41,7 +41,7 @@ def test_first_step_equals_policy_gradient_through_adamw() -> None:
     """On policy the ratio is 1, so the gradient is that of -A log p / tokens: REINFORCE, written here in plain torch."""
     model, twin = tiny_llama(), tiny_llama()
     data = groups(TorchClient(model))
-    learner = Learner(model, LearnerConfig(epochs=1, minibatches=1, max_grad_norm=1e9), temperature=0.7)
+    learner = Learner(model, LearnerConfig(learning_rate=1.5e-3, epochs=1, minibatches=1, max_grad_norm=1e9), temperature=0.7)
     update = learner.update(data, seed=0)
     optimiser = torch.optim.AdamW(twin.parameters(), lr=1.5e-3, weight_decay=0.0)
     tokens = 10
