@@ -10,13 +10,14 @@ from factory.agent.contract import TokenClient
 from factory.agent.formats import load_format
 from factory.core.assessment import TaskState, TaskStatus
 from factory.core.digest import Digest
-from factory.core.trajectory import SAMPLED
+from factory.core.trajectory import SAMPLED, Trajectory
 from factory.flows.night import Night
 from factory.flows.policy_line import folder_of, rollout_config
 from filters.solvability import SolvabilityConfig
 from filters.solvability import assess as assess_tasks
 from filters.variance import Seen, due
 from registry.policies import PolicyRow
+from registry.store import Registry
 
 EPISODES = 512
 """Episodes of one batch of assessments."""
@@ -54,11 +55,21 @@ def assess(night: Night, digests: Sequence[Digest], policy: PolicyRow, client: T
         config=SolvabilityConfig(rollout=rollout_config(shop, held_out=False)),
     )
     night.budget.sampled(sum(owner in SAMPLED for one in found.trajectories for owner in one.tokens.owners))
-    shop.registry.add_trajectories(found.trajectories, purpose="assess", run=night.run.id)
+    store_once(shop.registry, found.trajectories, purpose="assess", run=night.run.id)
     shop.registry.add_assessments(found.assessments, run=night.run.id)
     broken = [(digest, TaskStatus.QUARANTINED, f"solvability: {reason}") for digest, reason in found.invalid.items()]
     shop.registry.set_status_many(broken, run=night.run.id)
     return {"assessed": len(found.assessments), "masked_share": found.masked_share, "quarantined": len(broken)}
+
+
+def store_once(registry: Registry, trajectories: Sequence[Trajectory], *, purpose: str, run: str) -> None:
+    """Store rollouts but those of tasks that this policy version rolled out for `purpose` in this run.
+
+    A start that was killed after storing them, and before what it concluded from them, is followed by one that does both.
+    """
+    versions = {one.policies[-1] for one in trajectories if one.policies}
+    held = {row.task for name in versions for row in registry.trajectories(run=run, purpose=purpose, policy=name)}
+    registry.add_trajectories([one for one in trajectories if one.task not in held], purpose=purpose, run=run)
 
 
 def accept(night: Night, digests: Sequence[Digest], line: str) -> dict[str, Any]:

@@ -15,7 +15,7 @@ class BudgetConfig:
     seconds: float | None = None
     """Wall time of the run, seconds."""
     disk_bytes: int | None = None
-    """Growth of the data folder, bytes."""
+    """Fall of the free space on the data folder's disk, bytes; what others write there counts too."""
     tokens: int | None = None
     """Tokens sampled from the policy."""
 

@@ -31,12 +31,12 @@ def ensure_policy(shop: Workshop, *, seed: int, withheld: frozenset[str]) -> dic
     `withheld` are split keys of the holdout: no demonstration carries any of them. Returns what was done.
     A killed warm start goes on from its checkpoint.
     """
-    line = shop.settings.policy.line
+    line, served = shop.settings.policy.line, bool(shop.settings.policy.servers)
     held = shop.registry.latest_policy(line)
-    if held is not None:
+    if held is not None and (served or held.parent is not None):  # no parent: killed before its warm start was registered
         return {"policy": held.version.name, "made": False}
     version, folder = _first(shop, seed, withheld)
-    if shop.settings.policy.servers:
+    if served:
         _register(shop, version, folder, parent=None)
         return {"policy": version.name, "made": True, "warm_started": False}
     return _warm_start(shop, version, folder, seed, withheld)

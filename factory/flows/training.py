@@ -15,6 +15,7 @@ from factory.core.assessment import TaskStatus
 from factory.core.digest import Digest
 from factory.core.errors import NotFound, UserError
 from factory.core.task import Task
+from factory.flows.assessing import store_once
 from factory.flows.policy_line import client_of, folder_of, rollout_config
 from factory.flows.workshop import Workshop
 from factory.settings import section
@@ -72,7 +73,7 @@ def evaluate_policy(shop: Workshop, policy: PolicyRow, *, run: str) -> Evaluatio
             blobs=shop.blobs,
             config=config,
         )
-    shop.registry.add_trajectories(trajectories, purpose="evaluate", run=run)
+    store_once(shop.registry, trajectories, purpose="evaluate", run=run)
     shop.registry.record_stage(run, stage, found.as_json(), seconds=time.monotonic() - started)
     return found
 

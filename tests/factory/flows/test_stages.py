@@ -10,7 +10,7 @@ import pytest
 from factory.core.assessment import TaskStatus
 from factory.core.errors import UserError
 from factory.core.task import TaskKind
-from factory.flows import assessing, making, screening, splitting
+from factory.flows import assessing, making, policy_line, screening, splitting
 from factory.flows.commands import generate
 from factory.flows.night import Night, Silent
 from factory.flows.replay import replay_task
@@ -144,3 +144,28 @@ def test_the_night_of_the_fixture_is_finished(small: Small) -> None:
     with Registry.open(small.settings.database_url, small.data / "blobs") as registry:
         assert registry.run(f"nightly/{DAY}").state.value == "finished"
         assert registry.verify().problems == ()
+
+
+def test_rollouts_stored_before_a_kill_are_not_stored_twice(small: Small, tmp_path: Path) -> None:
+    copy = small.copy(tmp_path / "data")
+    with Workshop.open(copy.settings) as shop:
+        rows = shop.registry.trajectories(purpose="assess")
+        again = list(shop.registry.read_trajectories(rows))
+        assessing.store_once(shop.registry, again, purpose="assess", run=f"nightly/{DAY}")
+        assert len(shop.registry.trajectories(purpose="assess")) == len(rows)
+        other = shop.registry.begin_run("nightly", "2026-01-09", copy.settings.digest)
+        assessing.store_once(shop.registry, again, purpose="assess", run=other.id)
+        assert len(shop.registry.trajectories(purpose="assess")) == 2 * len(rows)
+
+
+def test_a_first_version_whose_warm_start_was_not_registered_is_not_the_lines_policy(small: Small, tmp_path: Path) -> None:
+    """As a kill between the two leaves it: the next start warm starts the same version."""
+    copy = small.copy(tmp_path / "data")
+    settings = small_settings(copy.data, warmstart={"max_steps": 2, "gate_every": 1, "gate_examples": 16, "demonstrations": 64})
+    with Workshop(settings, Registry.open(settings.database_url, copy.data / "blobs")) as shop:
+        first = shop.registry.latest_policy("tiny")
+        assert first is not None and first.parent is None
+        done = policy_line.ensure_policy(shop, seed=1, withheld=frozenset())
+        assert (done["made"], done["warm_started"], done["ended"], done["steps"]) == (True, True, "steps", 2)
+        assert [one.parent for one in shop.registry.policies("tiny")] == [None, first.version.weights]
+        assert policy_line.ensure_policy(shop, seed=1, withheld=frozenset())["made"] is False
