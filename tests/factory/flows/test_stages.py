@@ -15,9 +15,10 @@ from factory.flows.commands import generate
 from factory.flows.night import Night, Silent
 from factory.flows.replay import replay_task
 from factory.flows.workshop import Workshop
+from registry.runs import RunState
 from registry.store import Registry
 
-from ..small import DAY, Small, begin, make_all, small_settings
+from ..small import DAY, Oracle, Small, begin, make_all, small_settings
 
 
 def test_the_same_night_again_makes_nothing_new(small: Small, tmp_path: Path) -> None:
@@ -162,10 +163,28 @@ def test_a_first_version_whose_warm_start_was_not_registered_is_not_the_lines_po
     """As a kill between the two leaves it: the next start warm starts the same version."""
     copy = small.copy(tmp_path / "data")
     settings = small_settings(copy.data, warmstart={"max_steps": 2, "gate_every": 1, "gate_examples": 16, "demonstrations": 64})
-    with Workshop(settings, Registry.open(settings.database_url, copy.data / "blobs")) as shop:
+    with Workshop.open(settings) as shop:
         first = shop.registry.latest_policy("tiny")
         assert first is not None and first.parent is None
         done = policy_line.ensure_policy(shop, seed=1, withheld=frozenset())
         assert (done["made"], done["warm_started"], done["ended"], done["steps"]) == (True, True, "steps", 2)
         assert [one.parent for one in shop.registry.policies("tiny")] == [None, first.version.weights]
         assert policy_line.ensure_policy(shop, seed=1, withheld=frozenset())["made"] is False
+
+
+def test_assessing_ends_between_batches_where_the_tokens_are_used_up(small: Small, tmp_path: Path) -> None:
+    copy = small.copy(tmp_path / "data")
+    with Workshop.open(small_settings(copy.data, nightly={"tokens": 1})) as shop:
+        policy = shop.registry.latest_policy("tiny")
+        assert policy is not None
+        night = begin(shop, date(2026, 1, 8))
+        client = Oracle(shop, policy, [shop.registry.task(digest) for digest in small.digests])
+        first = assessing.assess(night, small.digests[:2], policy, client)
+        assert first is not None and first["assessed"] == 2
+        assert assessing.assess(night, small.digests[2:4], policy, client) is None
+        assert night.stopped == f"tokens: {night.budget.tokens} of 1"
+        sampled = sum(row.sampled for row in shop.registry.trajectories(run=night.run.id))
+        assert night.budget.tokens == sampled > 1
+        shop.registry.finish_run(night.run.id, RunState.STOPPED, night.stopped)
+        resumed = begin(shop, date(2026, 1, 8))
+        assert resumed.run.state is RunState.RUNNING and not resumed.spent()
