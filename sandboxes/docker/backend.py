@@ -8,15 +8,14 @@ import threading
 from dataclasses import replace
 from pathlib import Path
 
-import docker
-from docker import APIClient
-from docker.errors import APIError, DockerException, ImageNotFound, NotFound
+from docker.errors import APIError, ImageNotFound, NotFound
 
 from factory.core.blobs import BlobStore
 from factory.core.digest import Json, digest_of
 from factory.core.errors import ImageError, SandboxError
 from factory.core.task import EnvironmentSpec, Mount
 from sandboxes.contract import Capability, ResolvedImage
+from sandboxes.docker.engine import ENGINE_S, connect
 from sandboxes.docker.sandbox import ENGINE_FAULTS, DockerImage, DockerSandbox
 from sandboxes.docker.trees import Archive
 from sandboxes.faults import machine_faults
@@ -31,8 +30,6 @@ OWNER = "envfactory.owner"
 """Label of a container: machine, process id and start time of the process that made it."""
 DERIVED = "envfactory"
 """Repository name of derived images."""
-ENGINE_S = 120
-"""Seconds that the engine may take to answer one request."""
 
 _PATH = "/usr/local/bin:/usr/bin:/bin"
 _PROBE = f"""
@@ -53,11 +50,7 @@ class DockerBackend:
 
     def __init__(self, base_image: str) -> None:
         """Raises SandboxError when no engine answers."""
-        try:
-            self._engine = APIClient(timeout=ENGINE_S, **docker.utils.kwargs_from_env())
-            self._engine.version()
-        except (DockerException, OSError) as error:
-            raise SandboxError(f"no Docker Engine answers: start one, or set DOCKER_HOST ({error})") from error
+        self._engine = connect()
         self._base = base_image
         self._lock = threading.Lock()
         self._images: dict[str, DockerImage] = {}

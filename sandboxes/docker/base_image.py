@@ -16,11 +16,11 @@ import sys
 import tempfile
 from pathlib import Path
 
-import docker
 from docker import APIClient
-from docker.errors import DockerException, ImageNotFound
+from docker.errors import ImageNotFound
 
 from factory.core.errors import SandboxError, UserError
+from sandboxes.docker.engine import connect
 
 logger = logging.getLogger(__name__)
 
@@ -37,10 +37,7 @@ def make(name: str = NAME, suite: str = SUITE) -> str:
 
     Raises SandboxError when there is no engine or no mmdebstrap, or when the packages cannot be had.
     """
-    try:
-        engine = APIClient(**docker.utils.kwargs_from_env())
-    except DockerException as error:
-        raise SandboxError(f"no Docker Engine answers: {error}") from error
+    engine = connect()
     try:
         return _find(engine, name) or _import(engine, name, suite)
     finally:

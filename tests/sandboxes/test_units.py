@@ -257,6 +257,20 @@ def test_what_the_filter_refuses(machine: str, arch: int, clone: int, sock: int,
     assert verdict("x86_64", 0xC000003E, 0x40000000) == 38  # x32
 
 
+def test_without_an_engine_one_line_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/none.sock")
+    with pytest.raises(SandboxError, match="no Docker Engine answers: start one, or set DOCKER_HOST"):
+        open_backend("docker", cache=tmp_path)
+    ended = subprocess.run(
+        [sys.executable, "-m", "sandboxes.docker.base_image"],
+        capture_output=True,
+        text=True,
+        cwd=Path(__file__).parents[2],
+        check=False,
+    )
+    assert (ended.returncode, len(ended.stderr.splitlines())) == (2, 1)
+
+
 def test_unknown_back_ends_are_the_user_s_mistake(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="bubblewrap, docker"):
         open_backend("vmware", cache=tmp_path)
