@@ -112,7 +112,7 @@ def test_a_shell_that_ends_is_replaced_and_the_output_says_so(run: Run, command:
 def test_a_background_job_does_not_hold_up_its_command(run: Run) -> None:
     started = time.monotonic()
     assert run("sleep 60 & echo on").output == b"on\n"
-    assert run("(while :; do echo noise; sleep 0.01; done) & echo on").output.startswith(b"on\n")
+    assert b"on" in run("(while :; do echo noise; sleep 0.01; done) & echo on").output.splitlines()
     assert time.monotonic() - started < 10
     assert b"2" in run("jobs -rp | wc -l").output.splitlines()
 
@@ -120,8 +120,7 @@ def test_a_background_job_does_not_hold_up_its_command(run: Run) -> None:
 def test_a_background_flood_does_not_hold_up_the_next_command(run: Run) -> None:
     run("yes & sleep 0.3")
     result = run("echo done", timeout_s=5)
-    assert not result.timed_out
-    assert b"y\n" in result.output
+    assert (result.timed_out, result.exit_code) == (False, 0)
 
 
 def test_earlier_background_jobs_outlive_a_timeout(run: Run) -> None:
