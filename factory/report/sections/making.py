@@ -54,10 +54,19 @@ def funnel(figures: dict[str, Any]) -> str:
         paragraph(f"{words} {note}"),
         drawn,
         table(columns, rows),
+        _missing(kinds),
         _refused(found["refused"]),
         _faults(found["not_judged"]),
         _projects(found["projects"]),
     )
+
+
+def _missing(kinds: dict[str, Any]) -> str:
+    missing = {kind: one["asked"] - one["generated"] for kind, one in kinds.items() if one["asked"] > one["generated"]}
+    if not missing:
+        return ""
+    listed = ", ".join(f"{count} of {kind}" for kind, count in missing.items())
+    return paragraph(f"Asked for and not generated, since the generator's own checks left no candidate: {listed}.")
 
 
 def _refused(refused: list[dict[str, Any]]) -> str:

@@ -218,6 +218,7 @@ def test_aliases_move_by_compare_and_set(factory: Inside, small: Small, tmp_path
     assert [(move["old"], move["new"]) for move in log] == [(None, small.digests[0]), (small.digests[0], small.digests[1])]
 
 
+@pytest.mark.slow
 def test_the_audit_of_contamination_says_what_it_could_have_found(factory: Inside, small: Small, tmp_path: Path) -> None:
     copy = small.copy(tmp_path / "data")
     done = factory("audit", "contamination", "--json", *copy.options)
@@ -240,6 +241,7 @@ def test_doctor(factory: Inside, small: Small) -> None:
     assert done.code == (1 if any(one["needed"] and not one["holds"] for one in found) else 0)
 
 
+@pytest.mark.slow
 def test_doctor_says_what_to_do_about_a_server_that_does_not_answer(small: Small, tmp_path: Path) -> None:
     done = process("doctor", "--json", *small.options, cwd=tmp_path, FACTORY_POLICY__SERVERS='["http://127.0.0.1:9"]')
     (server,) = [one for one in json.loads(done.out) if one["name"] == "http://127.0.0.1:9"]

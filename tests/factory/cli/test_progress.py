@@ -83,6 +83,7 @@ def test_lines_in_between_come_at_most_every_ten_seconds(capsys: pytest.CaptureF
     assert capsys.readouterr().err.startswith("assess: 1000/1000 after ")
 
 
+@pytest.mark.slow
 def test_an_interrupted_command_says_how_to_go_on(small: Small, tmp_path: Path) -> None:
     copy = small.copy(tmp_path / "data")
     command = [sys.executable, "-m", "factory.cli.main", "generate", "terminal", "--count", "200", "--start", "1000"]

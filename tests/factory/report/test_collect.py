@@ -180,6 +180,7 @@ def test_runs_newest_first_with_their_stages(found: dict[str, Any]) -> None:
     assert night["wall_seconds"] > 0
 
 
+@pytest.mark.slow
 def test_contamination_without_and_with_an_audit(small: Small, tmp_path: Path) -> None:
     copy = small.copy(tmp_path / "data")
     with Workshop.open(copy.settings) as shop:

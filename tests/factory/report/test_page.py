@@ -147,3 +147,10 @@ def test_it_is_written_whole_or_not_at_all(found: dict[str, Any], tmp_path: Path
     assert list(path.parent.iterdir()) == [path]
     with pytest.raises(UserError, match="--out"):
         write_page(found, path / "below-a-file.html")
+
+
+def test_what_was_asked_for_and_not_generated_is_said(found: dict[str, Any]) -> None:
+    told = copy.deepcopy(found)
+    assert "not generated" not in page(told)
+    told["funnel"]["kinds"]["terminal"]["asked"] += 3
+    assert "left no candidate: 3 of terminal." in page(told)
