@@ -9,7 +9,7 @@ DATA ?= data/demo
 SHORT ?=
 CONFIG := $(if $(SHORT),configs/demo-short.toml,configs/demo.toml)
 
-.PHONY: help setup demo smollm2 test test-fast test-long lint format bench clean
+.PHONY: help setup demo smollm2 test test-fast test-long lint format clean
 
 help: ## what there is
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -34,7 +34,8 @@ smollm2: setup ## the same with a pretrained policy, SmolLM2-135M, on repository
 	$(BIN)/factory report --config configs/smollm2.toml
 
 test: setup ## every test but the long ones
-	$(BIN)/python -m pytest -m 'not long' -n 2 --dist loadfile
+	$(BIN)/python -m pytest -m 'not long' -n 2 --dist loadfile --ignore tests/factory/flows
+	$(BIN)/python -m pytest -m 'not long' -n 2 --dist loadfile tests/factory/flows
 
 test-fast: setup ## seconds, for every change
 	$(BIN)/python -m pytest -m 'not long and not slow and not docker and not vllm' -n 2 --dist loadfile
@@ -51,9 +52,6 @@ lint: setup ## style, types and layers
 format: setup ## rewrite to the project's style
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
-
-bench: setup ## benchmarks: a table, then one line of JSON
-	@ls benchmarks 2>/dev/null || true
 
 clean: ## remove what the demo and the tools left
 	rm -rf data/demo .mypy_cache .ruff_cache .import_linter_cache build dist
