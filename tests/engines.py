@@ -1,4 +1,4 @@
-"""Real back ends for tests of other rooms than the sandboxes'."""
+"""Real back ends for tests: bubblewrap always, docker where an engine answers."""
 
 from __future__ import annotations
 

@@ -2,39 +2,24 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
 from factory.core.blobs import MemoryBlobs
-from factory.core.errors import SandboxError
 from factory.core.files import FileTree
 from factory.core.task import EnvironmentSpec, Limits
-from sandboxes.backends import DOCKER_IMAGE, open_backend
 from sandboxes.contract import Backend, CommandResult, Sandbox
-from sandboxes.docker.base_image import NAME
+from tests.engines import bubblewrap_backend, docker_backend
 
 
 @pytest.fixture(scope="session", params=["bubblewrap", pytest.param("docker", marks=pytest.mark.docker)])
 def backend(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Backend]:
     cache = tmp_path_factory.mktemp("cache")
-    opened = _docker(cache) if request.param == "docker" else open_backend("bubblewrap", cache=cache)
+    opened = docker_backend(cache) if request.param == "docker" else bubblewrap_backend(cache)
     yield opened
     opened.close()
-
-
-def _docker(cache: Any) -> Backend:
-    reason = ""
-    for image in filter(None, (os.environ.get("FACTORY_TEST_DOCKER_IMAGE"), NAME, DOCKER_IMAGE)):
-        try:
-            opened = open_backend("docker", cache=cache, docker_image=image)
-            opened.resolve("python-3.11")
-            return opened
-        except SandboxError as error:
-            reason = str(error)
-    pytest.skip(f"docker: {reason}")
 
 
 @pytest.fixture

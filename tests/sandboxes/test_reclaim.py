@@ -111,9 +111,9 @@ def test_it_works_for_a_user_without_any_right(tmp_path_factory: pytest.TempPath
 
 @pytest.mark.docker
 def test_containers_of_killed_processes_are_removed_at_the_next_start(tmp_path: Path, request: pytest.FixtureRequest) -> None:
-    from tests.sandboxes.conftest import _docker
+    from tests.engines import docker_backend
 
-    backend = _docker(tmp_path)
+    backend = docker_backend(tmp_path)
     base: str = backend._base  # type: ignore[attr-defined]
     engine = backend._engine  # type: ignore[attr-defined]
     process = run_until_ready([sys.executable, "-c", holder("docker", tmp_path, f"16180.{os.getpid()}", base)])
