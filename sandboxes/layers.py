@@ -49,7 +49,8 @@ class LayerCache:
     def path(self, blobs: BlobStore, digest: Digest) -> Path:
         """The folder of tree `digest`, written now when it is new.
 
-        A layer that another process wrote is compared with its digest at its first use here, then trusted.
+        A layer that another process wrote is compared with its digest, owners, modes and times included, at its first use
+        here, then trusted: a copied data folder may have lost them, and commands would be refused what the task allows.
         Raises SandboxError when the tree is unknown, or names a path below something that is no folder.
         """
         target = self.folder / digest
@@ -75,6 +76,8 @@ class LayerCache:
         return tree
 
     def _intact(self, blobs: BlobStore, target: Path, digest: Digest) -> bool:
+        if not _settled(target, self._owner):
+            return False
         found = os.open(target, os.O_RDONLY | os.O_DIRECTORY)
         try:
             return scan(None, found) == canonical(load_tree(blobs, digest))
@@ -125,7 +128,8 @@ def write_tree(blobs: BlobStore, tree: FileTree, folder: Path, owner: int | None
         elif entry.kind is EntryKind.LINK:
             target.symlink_to(entry.target or "")
         elif entry.kind is EntryKind.SPECIAL:
-            os.mknod(target, stat.S_IFSOCK | 0o644)
+            os.mknod(target, stat.S_IFSOCK)
+            target.chmod(0o644)
         else:
             _write_file(target, tree.read(blobs, path), 0o755 if entry.executable else 0o644)
     _settle(folder, owner)
@@ -164,3 +168,15 @@ def _settle_one(path: Path, owner: int | None) -> None:
     if path.is_dir() and not path.is_symlink():
         path.chmod(0o755)
     os.utime(path, (LAYER_TIME, LAYER_TIME), follow_symlinks=False)
+
+
+def _settled(folder: Path, owner: int | None) -> bool:
+    """Whether owner, modes and times are as `_settle` leaves them."""
+    paths = [folder, *(Path(parent, name) for parent, names, files in os.walk(folder) for name in (*names, *files))]
+    return all(_settled_one(path.lstat(), os.geteuid() if owner is None else owner) for path in paths)
+
+
+def _settled_one(status: os.stat_result, owner: int) -> bool:
+    mode = stat.S_IMODE(status.st_mode)
+    usual = stat.S_ISLNK(status.st_mode) or mode == 0o755 or (mode == 0o644 and not stat.S_ISDIR(status.st_mode))
+    return usual and status.st_uid == owner and status.st_mtime == LAYER_TIME

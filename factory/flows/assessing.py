@@ -11,8 +11,10 @@ from factory.agent.formats import load_format
 from factory.core.assessment import TaskState, TaskStatus
 from factory.core.digest import Digest
 from factory.core.trajectory import SAMPLED, Trajectory
+from factory.flows.making import checks
 from factory.flows.night import Night
 from factory.flows.policy_line import folder_of, rollout_config
+from factory.flows.screening import SCREENS
 from filters.solvability import SolvabilityConfig
 from filters.solvability import assess as assess_tasks
 from filters.variance import Seen, due
@@ -73,14 +75,19 @@ def store_once(registry: Registry, trajectories: Sequence[Trajectory], *, purpos
 
 
 def accept(night: Night, digests: Sequence[Digest], line: str) -> dict[str, Any]:
-    """Accept every assessed candidate on whose evidence no filter failed; returns counts by state."""
+    """Accept every assessed candidate that every filter of its kind has passed; returns counts by state."""
     registry = night.shop.registry
+
+    def stands(digest: Digest) -> bool:
+        said = {one.filter: one.passed for one in registry.evidence(digest)}
+        return all(said.values()) and checks(registry.task(digest).kind) | SCREENS <= set(said)
+
     ready = [
         digest
         for digest in digests
         if registry.status(digest) is TaskStatus.CANDIDATE
         and registry.state(digest, line) is not TaskState.UNASSESSED
-        and {"validity", "contamination", "duplicates"} <= {one.filter for one in registry.evidence(digest) if one.passed}
+        and stands(digest)
     ]
     registry.set_status_many([(digest, TaskStatus.ACCEPTED, "") for digest in ready], run=night.run.id)
     states = Counter(registry.state(digest, line).value for digest in digests if registry.status(digest) is TaskStatus.ACCEPTED)

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
+from factory.core.assessment import TaskStatus
 from factory.core.digest import Digest
 from factory.core.errors import GeneratorError
 from factory.core.task import Task, TaskKind
@@ -78,6 +79,24 @@ def make(night: Night, shard: Shard) -> list[Digest]:
 
     record = night.once(f"make {shard.name}", work)
     return [] if record is None else list(record["digests"])
+
+
+def checks(kind: TaskKind) -> frozenset[str]:
+    """The filters that `check` asks about a valid task of a kind."""
+    return frozenset({"validity", "loopholes", *(["leaks"] if kind is TaskKind.REPOSITORY else [])})
+
+
+def judge_again(night: Night, digests: Sequence[Digest]) -> dict[str, Any]:
+    """Check those of the candidates `digests` that an infrastructure fault left without evidence, at every start anew."""
+    registry = night.shop.registry
+    missing = []
+    for digest in digests:
+        said = {one.filter: one.passed for one in registry.evidence(digest)}
+        task = registry.task(digest)
+        if registry.status(digest) is TaskStatus.CANDIDATE and all(said.values()) and not checks(task.kind) <= set(said):
+            missing.append(task)
+    judged = [] if not missing or night.spent() else check(night, missing)
+    return {"judged_again": len(missing), "not_judged": [one.fault for one in judged if one.evidence is None]}
 
 
 def check(night: Night, tasks: Sequence[Task]) -> list[Judged]:

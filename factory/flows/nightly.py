@@ -67,6 +67,9 @@ def nightly(
 def _stages(night: Night) -> dict[str, Any]:
     _single(night, "fetch", lambda: making.fetch(night))
     digests = _made(night)
+    record: dict[str, Any] = {}
+    with night.timed("judge again", record):
+        record |= making.judge_again(night, digests)
     _single(night, "screen", lambda: screening.screen(night, digests))
     rejected = screening.judge(night, digests)
     _single(night, "split", lambda: splitting.split(night, digests))

@@ -16,6 +16,9 @@ from filters.contamination.references import ReferenceSet, load_references
 from filters.contamination.screen import ContaminationConfig, ContaminationScreen
 from registry.store import Registry
 
+SCREENS = frozenset({"contamination", "duplicates"})
+"""The filters that `screen` asks about every candidate."""
+
 
 def screen(night: Night, digests: Sequence[Digest]) -> None:
     """Store contamination and near-duplicate evidence of the candidates `digests`, and their cluster keys."""

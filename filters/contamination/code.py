@@ -12,11 +12,11 @@ import ast
 import keyword
 import re
 import textwrap
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from factory.core.digest import Digest, digest_bytes
+from factory.core.syntax import parse_python
 
 LEXER = 1
 """Version of the rules of this module; part of the index digest of code shingles."""
@@ -191,12 +191,10 @@ def _functions(module: ast.Module) -> Iterator[ast.FunctionDef | ast.AsyncFuncti
 
 
 def _parse(source: str) -> ast.Module | None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # escapes that the compiler dislikes are still Python
-        try:
-            return ast.parse(source)
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
-            return None
+    try:
+        return parse_python(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
 
 
 def _blocks(text: str) -> Iterator[str]:

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from factory.core.streams import stream
+from factory.core.syntax import parse_python
 from filters.contamination.normalise import words
 from filters.contamination.references import ReferenceItem, ReferenceSet
 
@@ -125,7 +126,7 @@ def library() -> Library:
             continue
         source = Path(spec.origin).read_text(encoding="utf-8")
         lines = source.split("\n")
-        for node in ast.walk(ast.parse(source)):
+        for node in ast.walk(parse_python(source)):
             if isinstance(node, ast.FunctionDef):
                 text = textwrap.dedent("\n".join(lines[node.lineno - 1 : node.end_lineno]))
                 functions += [text] if text.count("\n") >= 6 else []
@@ -210,10 +211,10 @@ def _edited(item: ReferenceItem, rng: random.Random, filler: Library) -> Disguis
     function = _bare(item)
     if function is None:
         return None
-    tree = ast.parse(rename(function, rng))
+    tree = parse_python(rename(function, rng))
     assert isinstance(tree.body[0], ast.FunctionDef)
     body = tree.body[0].body
-    body.insert(rng.randint(0, len(body) - 1), ast.parse(f"note_ = {rng.randint(2, 99)}").body[0])
+    body.insert(rng.randint(0, len(body) - 1), parse_python(f"note_ = {rng.randint(2, 99)}").body[0])
     edited = ast.unparse(tree)
     return Disguised(edited, edited, view="code")
 
@@ -236,7 +237,7 @@ DISGUISES: dict[str, Disguise] = {
 
 def rename(source: str, rng: random.Random) -> str:
     """Python `source` with every name that is not a builtin, an attribute or a module replaced by a made-up one."""
-    tree = ast.parse(source)
+    tree = parse_python(source)
     imports = [alias for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom) for alias in node.names]
     _Renamer(rng, frozenset(alias.asname or alias.name for alias in imports)).visit(tree)
     return ast.unparse(tree)
@@ -272,7 +273,7 @@ def _bare(item: ReferenceItem) -> str | None:
     """The item's last function (earlier ones are helpers) without docstrings; None where it defines none with a body."""
     if item.part != "function":
         return None
-    functions = [node for node in ast.parse(item.text).body if isinstance(node, ast.FunctionDef)]
+    functions = [node for node in parse_python(item.text).body if isinstance(node, ast.FunctionDef)]
     if not functions:
         return None
     for node in ast.walk(functions[-1]):

@@ -7,6 +7,7 @@ import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from factory.core.syntax import parse_python
 from generators.repository.runs import Failure
 from generators.repository.sites import Edit
 
@@ -42,7 +43,7 @@ def evidence(failures: Sequence[Failure], tests: dict[str, str]) -> Evidence | N
 def statement_at(text: str, line: int) -> str:
     """The smallest statement of a file that covers a line, dedented; a compound one as far as that line; empty when none."""
     try:
-        tree = ast.parse(text)
+        tree = parse_python(text)
     except (SyntaxError, ValueError):
         return ""
     best: ast.stmt | None = None

@@ -13,6 +13,7 @@ from libcst._nodes.internal import CodegenState
 from libcst.metadata import MetadataWrapper, WhitespaceInclusivePositionProvider
 
 from factory.core.streams import stream
+from factory.core.syntax import parse_python
 from generators.repository.operators import OPERATORS, Operator, Place
 
 
@@ -102,7 +103,7 @@ class Function:
 def functions_of(text: str) -> list[Function]:
     """The outermost functions of a file; none when it does not parse or has form feeds (which count as line ends to some)."""
     try:
-        tree = ast.parse(text)
+        tree = parse_python(text)
     except (SyntaxError, ValueError):
         return []
     return [] if "\f" in text or "\r" in text.replace("\r\n", "\n") else list(_outermost(tree, ""))
@@ -283,7 +284,7 @@ class _Walk(cst.CSTVisitor):
 def _normal_form(segment: str) -> bytes | None:
     """The syntax tree without positions; None when the segment does not compile."""
     try:
-        return ast.dump(ast.parse(segment)).encode(errors="surrogatepass")
+        return ast.dump(parse_python(segment)).encode(errors="surrogatepass")
     except (SyntaxError, ValueError):
         return None
 

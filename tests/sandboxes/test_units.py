@@ -178,6 +178,25 @@ def test_layers_are_written_once_and_checked_at_first_use(tmp_path: Path, blobs:
         LayerCache(tmp_path).path(blobs, "0" * 64)
 
 
+@pytest.mark.parametrize("spoil", ["owner", "mode", "time"])
+def test_a_layer_whose_copy_lost_owner_mode_or_time_is_written_again(
+    tmp_path: Path, blobs: MemoryBlobs, tree: FileTree, spoil: str
+) -> None:
+    digest = tree.save(blobs)
+    file = LayerCache(tmp_path).path(blobs, digest) / "a.txt"
+    if spoil == "owner":
+        if os.geteuid() != 0:
+            pytest.skip("only root can give files away")
+        os.chown(file, 12345, 12345)
+    elif spoil == "mode":
+        file.chmod(0o600)
+    else:
+        os.utime(file)
+    LayerCache(tmp_path).path(blobs, digest)
+    status = file.stat()
+    assert (status.st_uid, status.st_mode & 0o777, status.st_mtime) == (os.geteuid(), 0o644, LAYER_TIME)
+
+
 def test_layers_of_many_processes_at_once(tmp_path: Path) -> None:
     code = f"""
 from pathlib import Path

@@ -117,7 +117,7 @@ def _set_circuits(model: LlamaForCausalLM, config: TinyConfig, generator: torch.
         projection.weight[:size] = 0
         projection.weight[:half, 0] = PREVIOUS_STRENGTH * torch.cos(turn) * fast
         projection.weight[half:size, 0] = PREVIOUS_STRENGTH * torch.sin(turn) * fast
-    basis = torch.linalg.qr(torch.randn(config.width, config.width, generator=generator))[0]
+    basis = orthonormal(torch.randn(config.width, config.width, generator=generator))
     identity, place = basis[:size].clone(), basis[size : 2 * size]
     identity[:, 0] = 0  # what all tokens share tells nothing
     slow = (torch.arange(size) % half >= half // 2).unsqueeze(1)
@@ -127,3 +127,18 @@ def _set_circuits(model: LlamaForCausalLM, config: TinyConfig, generator: torch.
     second.k_proj.weight[:size] = place * INDUCTION_STRENGTH * slow
     second.v_proj.weight[:size] = identity
     second.o_proj.weight[:, :size] = identity.T * config.embedding_std
+
+
+def orthonormal(rows: torch.Tensor) -> torch.Tensor:
+    """Orthonormal rows, [n, d], that span what the given ones do (Gram-Schmidt, twice), the same to the last bit everywhere.
+
+    LAPACK's factorisation is not: its last bits change with the number of threads, and a policy's digest with them.
+    """
+    basis: list[list[float]] = []
+    for row in rows.double().tolist():
+        for known in basis * 2:
+            along = math.fsum(x * y for x, y in zip(row, known, strict=True))
+            row = [x - along * y for x, y in zip(row, known, strict=True)]
+        size = math.sqrt(math.fsum(x * x for x in row))
+        basis.append([x / size for x in row])
+    return torch.tensor(basis)

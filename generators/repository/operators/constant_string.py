@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
 
 import libcst as cst
@@ -19,7 +18,7 @@ def changes(node: cst.CSTNode, place: Place) -> Iterator[cst.CSTNode]:
         return  # a cut escape is another character or a syntax error
     start, quote = node.value[: len(node.prefix) + 1], node.quote
     for other in (body[:-1], body.swapcase()):
-        if other != body and ast.literal_eval(f"{quote}{other}{quote}") is not None:
+        if other != body:
             yield node.with_changes(value=f"{start}{other}{quote}")
 
 

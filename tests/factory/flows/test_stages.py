@@ -71,6 +71,25 @@ def test_a_task_without_screening_is_not_accepted(small: Small, tmp_path: Path) 
         assert assessing.accept(night, [fresh], "tiny")["accepted"] == 1
 
 
+def test_what_a_fault_left_unjudged_is_judged_at_the_next_start(small: Small, tmp_path: Path) -> None:
+    copy = small.copy(tmp_path / "data")
+    with Workshop.open(copy.settings) as shop:
+        night = begin(shop, date(2026, 1, 9))
+        (found,) = shop.generators[TaskKind.TERMINAL].generate(shop.blobs, seed=night.seed, start=900, count=1)
+        (registered,) = shop.registry.register_many([found], run=night.run.id)
+        fresh = registered.digest
+        screening.screen(night, [fresh])
+        (known,) = shop.registry.assessments(small.digests[0])
+        shop.registry.add_assessments([type(known)(**{**vars(known), "task": fresh})])
+        evidence = next(one for one in shop.registry.evidence(small.digests[0]) if one.filter == "validity")
+        shop.registry.add_evidence(fresh, evidence)
+        assert assessing.accept(night, [fresh], "tiny")["accepted"] == 0  # nobody has tried to cheat it
+        assert making.judge_again(night, [*small.digests, fresh]) == {"judged_again": 1, "not_judged": []}
+        assert "loopholes" in {one.filter for one in shop.registry.evidence(fresh)}
+        assert assessing.accept(night, [fresh], "tiny")["accepted"] == 1
+        assert making.judge_again(night, [fresh]) == {"judged_again": 0, "not_judged": []}
+
+
 def test_what_a_filter_refuses_is_rejected_with_its_reason(small: Small, tmp_path: Path) -> None:
     """The task of another series with the text of a known one is its duplicate."""
     copy = small.copy(tmp_path / "data")

@@ -1,3 +1,4 @@
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -7,7 +8,7 @@ from tokenizers import Tokenizer
 from factory.agent.formats import load_format
 from factory.agent.formats.tiny import TinyFormat
 from trainer.policies.storage import load_model, weights_digest
-from trainer.policies.tiny import TinyConfig, make_tiny, tiny_model
+from trainer.policies.tiny import TinyConfig, make_tiny, orthonormal, tiny_model
 from trainer.policies.tiny_tokenizer import TokenizerConfig, train_tokenizer
 
 TOKENIZER = TokenizerConfig(syllables=("ka", "lo", "mi", "fe", "du", "ro"))
@@ -25,6 +26,30 @@ def test_the_seed_alone_decides_the_weights(tokenizer: Tokenizer) -> None:
     torch.manual_seed(2)
     assert weights_digest(tiny_model(tokenizer, TinyConfig(tokenizer=TOKENIZER, seed=3)).state_dict()) == first
     assert weights_digest(tiny_model(tokenizer, TinyConfig(tokenizer=TOKENIZER, seed=4)).state_dict()) != first
+
+
+@pytest.fixture
+def threads() -> Iterator[Callable[[int], None]]:
+    before = torch.get_num_threads()
+    yield torch.set_num_threads
+    torch.set_num_threads(before)
+
+
+def test_the_number_of_threads_changes_no_weight(tokenizer: Tokenizer, threads: Callable[[int], None]) -> None:
+    """A first version made again, after a kill, in a process that has sampled meanwhile, is the same version."""
+    digests = set()
+    for count in (1, 2, 4):
+        threads(count)
+        digests.add(weights_digest(tiny_model(tokenizer, TinyConfig(tokenizer=TOKENIZER, seed=3)).state_dict()))
+    assert len(digests) == 1
+
+
+def test_orthonormal_rows_are_those_of_qr_up_to_sign() -> None:
+    rows = torch.randn(12, 16, generator=torch.Generator().manual_seed(0))
+    basis = orthonormal(rows)
+    torch.testing.assert_close(basis @ basis.T, torch.eye(12))
+    expected = torch.linalg.qr(rows.double().T)[0].T.float()
+    torch.testing.assert_close(basis.abs(), expected.abs(), atol=1e-5, rtol=1e-4)
 
 
 def test_size_is_as_planned(tokenizer: Tokenizer) -> None:
