@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from typing import Annotated, Any
 
 import typer
@@ -10,6 +10,7 @@ import typer
 from factory.cli.console import emit_json, emit_record, say
 from factory.cli.options import ConfigOption, DataOption, JsonOption, settings_of
 from factory.cli.progress import shown
+from factory.core.errors import UserError
 
 NameOption = Annotated[str, typer.Option("--name", help="Name of the run; the same name again resumes it.")]
 PolicyOption = Annotated[str | None, typer.Option("--policy", help="Policy version; default: the line's latest.")]
@@ -29,16 +30,18 @@ def nightly(
 ) -> None:
     """Run the whole nightly flow now; the same date again resumes it."""
     settings = settings_of(config, data)
-    _check_date(day)
+    when = _date_of(day)
+    from factory.flows.night import Night
     from factory.flows.prefect_home import settle
     from factory.flows.workshop import check_settings
 
     check_settings(settings)
+    Night.claim(settings, when)
     settle((settings.data / "prefect").resolve())
     from factory.flows.nightly import nightly as flow
 
     with shown() as progress:
-        summary = flow(settings=settings, day=day, progress=progress)
+        summary = flow(settings=settings, day=when.isoformat(), progress=progress)
     (emit_json if json else emit_record)(summary)
 
 
@@ -46,7 +49,9 @@ def serve(config: ConfigOption = None, data: DataOption = None) -> None:
     """Serve the nightly flow on its schedule until interrupted."""
     settings = settings_of(config, data)
     from factory.flows.prefect_home import settle
+    from factory.flows.workshop import check_settings
 
+    check_settings(settings)
     settle((settings.data / "prefect").resolve())
     from factory.flows.serve import serve as serve_flow
 
@@ -93,7 +98,9 @@ def warmstart(config: ConfigOption = None, data: DataOption = None, json: JsonOp
     """Give the policy line its first version, warm started on demonstrations."""
     from factory.flows.commands import warmstart as work
 
-    _emit(work(settings_of(config, data)), json)
+    settings = settings_of(config, data)
+    with shown() as progress:
+        _emit(work(settings, progress=progress), json)
 
 
 def train(
@@ -130,12 +137,9 @@ def _emit(record: dict[str, Any], json: bool) -> None:
     (emit_json if json else emit_record)(record)
 
 
-def _check_date(day: str | None) -> None:
-    from datetime import date
-
-    from factory.core.errors import UserError
-
+def _date_of(day: str | None) -> date:
+    """The date that was typed, today (UTC) when none was. Raises UserError."""
     try:
-        date.fromisoformat(day or "2000-01-01")
+        return date.fromisoformat(day) if day else datetime.now(UTC).date()
     except ValueError:
         raise UserError("--date", day, "a date as YYYY-MM-DD") from None

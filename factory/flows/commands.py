@@ -55,11 +55,14 @@ def assess(settings: Settings, reference: str | None, *, limit: int | None, prog
         return {"run": night.run.id, "policy": policy.version.name, "assessed": len(digests), **record}
 
 
-def warmstart(settings: Settings) -> dict[str, Any]:
+def warmstart(settings: Settings, *, progress: Progress) -> dict[str, Any]:
     """Give the line its first version; the holdout's keys are withheld from its demonstrations."""
     with Workshop.open(settings) as shop:
         held = splitting.withheld(shop, [row.digest for row in _open_tasks(shop)])
-        return policy_line.ensure_policy(shop, seed=settings.generate.seed or 0, withheld=held)
+        progress.stage("warm start", 1)
+        made = policy_line.ensure_policy(shop, seed=settings.generate.seed or 0, withheld=held, note=progress.note)
+        progress.advance()
+        return made
 
 
 def train(settings: Settings, *, name: str, policy: str | None, progress: Progress) -> dict[str, Any]:

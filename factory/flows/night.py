@@ -12,6 +12,7 @@ from typing import Any, Protocol
 from factory.core.streams import stream_seed
 from factory.flows.budget import Budget, BudgetConfig
 from factory.flows.workshop import Workshop
+from factory.settings import Settings
 from registry.runs import RunRow
 
 FLOW = "nightly"
@@ -73,6 +74,16 @@ class Night:
             settings.data,
         )
         return cls(shop, run, stream_seed(day.toordinal(), FLOW) if seed is None else seed, budget, progress)
+
+    @classmethod
+    def claim(cls, settings: Settings, day: date) -> None:
+        """Begin or resume the run of `day` and open what it works with, so that what is wrong is told before Prefect starts.
+
+        Raises what `begin` raises, UserError, and SandboxError when the back end can not work here.
+        """
+        with Workshop.open(settings) as shop:
+            cls.begin(shop, day, Silent())
+            _ = shop.backend
 
     @classmethod
     def occasion(cls, shop: Workshop, name: str, *, seed: int, progress: Progress) -> Night:

@@ -74,11 +74,7 @@ def _stages(night: Night) -> dict[str, Any]:
     rejected = screening.judge(night, digests)
     _single(night, "split", lambda: splitting.split(night, digests))
     held = splitting.withheld(night.shop, digests)
-    _single(
-        night,
-        "warm start",
-        lambda: night.once("warm start", lambda: policy_line.ensure_policy(night.shop, seed=night.seed, withheld=held)),
-    )
+    _single(night, "warm start", lambda: night.once("warm start", partial(_policy, night, held)))
     accepted = _placed(night, digests)
     return {"candidates": len(digests), "rejected": rejected, **accepted}
 
@@ -112,6 +108,10 @@ def _placed(night: Night, digests: Sequence[Digest]) -> dict[str, Any]:
     with night.timed("accept", record):
         record |= assessing.accept(night, digests, policy.version.line)
     return record
+
+
+def _policy(night: Night, withheld: frozenset[str]) -> dict[str, Any]:
+    return policy_line.ensure_policy(night.shop, seed=night.seed, withheld=withheld, note=night.progress.note)
 
 
 def _single(night: Night, stage: str, work: Callable[[], Any]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
@@ -25,11 +25,13 @@ TOKENIZER_TEXTS = 4000
 TRAIN = "train"
 
 
-def ensure_policy(shop: Workshop, *, seed: int, withheld: frozenset[str]) -> dict[str, Any]:
+def ensure_policy(
+    shop: Workshop, *, seed: int, withheld: frozenset[str], note: Callable[[str], None] = lambda line: None
+) -> dict[str, Any]:
     """Give the settings' line its first version where it has none, warm started unless servers serve it.
 
     `withheld` are split keys of the holdout: no demonstration carries any of them. Returns what was done.
-    A killed warm start goes on from its checkpoint.
+    A killed warm start goes on from its checkpoint. `note` is told a line at every measurement.
     """
     line, served = shop.settings.policy.line, bool(shop.settings.policy.servers)
     held = shop.registry.latest_policy(line)
@@ -39,7 +41,7 @@ def ensure_policy(shop: Workshop, *, seed: int, withheld: frozenset[str]) -> dic
     if served:
         _register(shop, version, folder, parent=None)
         return {"policy": version.name, "made": True, "warm_started": False}
-    return _warm_start(shop, version, folder, seed, withheld)
+    return _warm_start(shop, version, folder, seed, withheld, note)
 
 
 def _first(shop: Workshop, seed: int, withheld: frozenset[str]) -> tuple[PolicyVersion, Path]:
@@ -94,13 +96,20 @@ def sources(shop: Workshop, withheld: frozenset[str]) -> list[Source]:
     return made
 
 
-def _warm_start(shop: Workshop, version: PolicyVersion, folder: Path, seed: int, withheld: frozenset[str]) -> dict[str, Any]:
+def _warm_start(
+    shop: Workshop,
+    version: PolicyVersion,
+    folder: Path,
+    seed: int,
+    withheld: frozenset[str],
+    note: Callable[[str], None],
+) -> dict[str, Any]:
     from trainer.warmstart.config import WarmStartConfig
     from trainer.warmstart.training import WarmStart
 
     config = section(WarmStartConfig, {"seed": seed, **shop.settings.warmstart}, "warmstart")
     run = WarmStart(config, sources(shop, withheld), root=shop.policies, start=folder)
-    progress = run.train()
+    progress = run.train(lambda measured: note(measured.line))
     warmed, warmed_folder = run.save()
     _register(shop, version, folder, parent=None)
     _register(shop, warmed, warmed_folder, parent=version)

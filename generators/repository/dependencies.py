@@ -16,6 +16,7 @@ from factory.core.digest import Digest, digest_of
 from factory.core.errors import GeneratorError
 from factory.core.files import Entry, EntryKind, FileTree
 from factory.core.task import EnvironmentSpec, Mount
+from generators.repository.records import read_record, write_record
 from generators.repository.sources import folder_tree
 from sandboxes.contract import DEPENDENCIES, Backend
 
@@ -35,18 +36,18 @@ def dependency_mount(lock: tuple[str, ...], cache: Path, backend: Backend, image
     one digest everywhere. Raises GeneratorError when the lock can not be installed.
     """
     record = cache / f"deps-{digest_of({'lock': lock, 'image': image})[:24]}.json"
-    if record.exists():
-        digest: Digest = json.loads(record.read_text())
-        if blobs.has(digest) and all(
-            blobs.has(entry.content) for entry in FileTree.load(blobs, digest).values() if entry.content
-        ):
-            return Mount(path=DEPENDENCIES, tree=digest)
+    held: Digest | None = read_record(record)
+    if held is not None and _whole(held, blobs):
+        return Mount(path=DEPENDENCIES, tree=held)
     tree = _installed(lock, blobs)
     tree = tree.merged(_bytecode(tree, backend, image, blobs))
     digest = tree.save(blobs)
-    cache.mkdir(parents=True, exist_ok=True)
-    record.write_text(json.dumps(digest))
+    write_record(record, digest)
     return Mount(path=DEPENDENCIES, tree=digest)
+
+
+def _whole(tree: Digest, blobs: BlobStore) -> bool:
+    return blobs.has(tree) and all(blobs.has(entry.content) for entry in FileTree.load(blobs, tree).values() if entry.content)
 
 
 def _installed(lock: tuple[str, ...], blobs: BlobStore) -> FileTree:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
@@ -10,6 +9,7 @@ from pathlib import Path
 
 from factory.core.digest import digest_of
 from factory.core.errors import GeneratorError
+from generators.repository.records import read_record, write_record
 from generators.repository.runs import Run, RunLimits, RunResult, Suite
 
 logger = logging.getLogger(__name__)
@@ -100,18 +100,17 @@ def triage(suite: Suite, release: str, config: TriageConfig) -> Profile:
 def cached_triage(suite: Suite, release: str, content: str, config: TriageConfig, cache: Path) -> Profile:
     """`triage`, remembered in `cache` by the digest of the project's content, so that shards agree; so are refusals."""
     record = cache / f"triage-{digest_of({'content': content, 'config': asdict(config), 'version': VERSION})[:24]}.json"
-    if record.exists():
-        value = json.loads(record.read_text())
-        if "refused" in value:
-            raise GeneratorError(value["refused"])
-        return Profile(**value)
-    cache.mkdir(parents=True, exist_ok=True)
+    held = read_record(record)
+    if held is not None:
+        if "refused" in held:
+            raise GeneratorError(held["refused"])
+        return Profile(**held)
     try:
         profile = triage(suite, release, config)
     except GeneratorError as error:
-        record.write_text(json.dumps({"refused": str(error)}))
+        write_record(record, {"refused": str(error)})
         raise
-    record.write_text(json.dumps(asdict(profile)))
+    write_record(record, asdict(profile))
     return profile
 
 

@@ -30,6 +30,11 @@ class Measurement:
     by_depth: dict[str, float]
     """The same by number of actions before the submission."""
 
+    @property
+    def line(self) -> str:
+        """For people."""
+        return f"warm start: step {self.step} after {self.seconds:.0f} s, loss {self.loss:.3f}, pass rate {self.pass_rate:.3f}"
+
 
 @dataclass
 class Progress:

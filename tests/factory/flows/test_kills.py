@@ -20,13 +20,17 @@ CONFIG = """\
 [generate]
 terminal = 30
 database = 10
-repository = 0
+repository = 4
 
 [split]
 compositions = 6
 
 [nightly]
 shard = 5
+
+[repository]
+projects = ["webcolors", "schema"]
+apart = []
 
 [terminal]
 families = ["make", "write", "delete"]
@@ -43,6 +47,7 @@ kv_cache_gib = 0.2
 
 [policy.shares]
 database = 0.0
+repository = 0.0
 
 [warmstart]
 gate = 0.3
