@@ -185,7 +185,9 @@ class GrpoRun:
         )
 
     def run(self, report: Callable[[dict[str, Any]], None] | None = None) -> str:
-        """Train until a budget is spent or SIGTERM comes; `report` gets each step's metrics. Returns why it ended.
+        """Train until a budget is spent or SIGTERM comes. Returns why it ended.
+
+        `report` gets each step's metrics; those of steps after the last checkpoint come again from a resumed run.
 
         The step in progress is finished and checkpointed first. Raises StaleWeights when the canary fails and
         TrainingStopped after too many updates without finite numbers.
@@ -198,10 +200,10 @@ class GrpoRun:
                 self.progress.elapsed_s = before + monotonic() - started
                 metrics["elapsed_s"] = self.progress.elapsed_s
                 self.log.append(metrics)  # before the checkpoint: a resumed run drops lines past it and writes them again
-                if self.step % self.config.checkpoint_every == 0:
-                    self._save()
                 if report is not None:
                     report(metrics)
+                if self.step % self.config.checkpoint_every == 0:
+                    self._save()
                 if self.progress.skipped_in_a_row >= self.config.skipped_in_a_row:
                     raise TrainingStopped(f"{self.progress.skipped_in_a_row} updates in a row had no finite loss or gradient")
             if self.step != self.saved:

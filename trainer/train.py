@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -97,6 +97,7 @@ def train(
     keep_freed_memory()
     model = load_model(policy_dir)
     settings = engine or LocalConfig()
+    config = within_context(config, settings)
     client = LocalClient(policy_dir, record.version, settings)
     try:
         format = load_format(policy_dir)
@@ -129,8 +130,8 @@ def train(
         format=record.format,
         tokenizer_file=policy_dir / "tokenizer.json",
     )
-    registry.add_policy(record.version, path=str(policy_dir), format=record.format)
-    registry.add_policy(version, path=str(folder), format=record.format, parent=record.weights)
+    registry.add_policy(record.version, path=registered_path(policy_dir, policies), format=record.format)
+    registry.add_policy(version, path=registered_path(folder, policies), format=record.format, parent=record.weights)
     return TrainResult(
         version=version,
         folder=folder,
@@ -140,6 +141,17 @@ def train(
         elapsed_s=loop.progress.elapsed_s,
         metrics=loop.log.path,
     )
+
+
+def within_context(config: GrpoConfig, engine: LocalConfig) -> GrpoConfig:
+    """`config` with episodes no longer than the engine takes: it refuses a longer sequence, and the run would end with it."""
+    return replace(config, rollout=replace(config.rollout, max_context=min(config.rollout.max_context, engine.max_context)))
+
+
+def registered_path(folder: Path, policies: Path) -> str:
+    """A policy folder as the registry names it: relative to the data folder, in which `policies` stands; whole elsewhere."""
+    folder, data = folder.resolve(), policies.resolve().parent
+    return str(folder.relative_to(data) if folder.is_relative_to(data) else folder)
 
 
 def _sink(registry: Registry, run: str | None) -> Callable[[int, list[Trajectory]], None]:

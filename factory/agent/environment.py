@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 import time
-import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
@@ -102,7 +101,7 @@ class Environment:
         left_ms = max(1, limits.episode_ms - round(self.used_s * 1000))
         started = time.perf_counter()
         try:
-            allowed = replace(limits, command_ms=min(limits.command_ms, left_ms))
+            allowed = replace(limits, command_ms=min(limits.command_ms, left_ms), episode_ms=left_ms)
             observation = tool.run(sandbox, action.arguments, allowed)
         finally:
             self.used_s += time.perf_counter() - started
@@ -124,7 +123,7 @@ class Environment:
             started = time.perf_counter()
             sandbox = self.backend.open(self.task.environment, self.blobs)
             try:
-                _check_start(self.backend, sandbox, self.blobs, self.task.environment.files)
+                _check_start(sandbox, self.blobs, self.task.environment.files)
             except BaseException:
                 sandbox.close()
                 raise
@@ -203,18 +202,12 @@ _REASONS: tuple[tuple[type[Exception], Termination], ...] = (
     (PolicyError, Termination.RETRIES_EXHAUSTED),
 )
 
-_checked: weakref.WeakKeyDictionary[Backend, set[Digest]] = weakref.WeakKeyDictionary()
 
-
-def _check_start(backend: Backend, sandbox: Sandbox, blobs: BlobStore, files: Digest) -> None:
-    """Raise SandboxError unless the new sandbox holds exactly the tree `files`; checked once per back end and tree."""
-    known = _checked.setdefault(backend, set())
-    if files in known:
-        return
+def _check_start(sandbox: Sandbox, blobs: BlobStore, files: Digest) -> None:
+    """Raise SandboxError unless the new sandbox holds exactly the tree `files`."""
     found = sandbox.snapshot()
-    if found not in (files, canonical(FileTree.load(blobs, files)).digest):
+    if found != files and found != canonical(FileTree.load(blobs, files)).digest:
         raise SandboxError(f"reset gave tree {found}, not {files}")
-    known.add(files)
 
 
 def replay(

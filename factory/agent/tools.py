@@ -29,7 +29,7 @@ class Tool:
     """One line for the policy."""
     arguments: tuple[str, ...]
     run: Callable[[Sandbox, Mapping[str, str], Limits], Observation] | None
-    """None: the call ends the episode."""
+    """None: the call ends the episode. `episode_ms` of the limits is what is left of it."""
     check: Callable[[Mapping[str, str]], str] = lambda arguments: ""
     """What is wrong with arguments that fit the schema; empty when nothing is."""
 
@@ -66,9 +66,11 @@ def _bash(sandbox: Sandbox, arguments: Mapping[str, str], limits: Limits) -> Obs
 
 
 def _stopped(text: str, limits: Limits) -> str:
-    """`text` with the harness's word on the command's own limit (never the episode's)."""
+    """`text` with the harness's word on which limit it was: the command's own, or what was left of the episode's."""
     line = "" if not text or text.endswith("\n") else "\n"
-    return f"{text}{line}[command stopped at its limit of {limits.command_ms} ms]"
+    own = limits.command_ms < limits.episode_ms
+    why = f" at its limit of {limits.command_ms} ms" if own else ": the episode's time is over"
+    return f"{text}{line}[command stopped{why}]"
 
 
 def _edit(sandbox: Sandbox, arguments: Mapping[str, str], limits: Limits) -> Observation:

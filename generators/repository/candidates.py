@@ -54,7 +54,7 @@ def judge(profile: Profile, result: RunResult) -> Judged:
         fault = "hang"
     elif result.errors:
         fault = "import"
-    elif not result.finished or (again is not None and not again.finished):
+    elif not result.finished or (fail and again is None) or (again is not None and not again.finished):
         fault = "crash"
     elif again is None:
         fault = "survived"

@@ -7,15 +7,15 @@ from dataclasses import replace
 
 import pytest
 
-from factory.core.blobs import MemoryBlobs
+from factory.core.blobs import BlobStore, MemoryBlobs
 from factory.core.digest import digest_of
 from factory.core.errors import NotFound, SandboxError, SandboxLost
-from factory.core.task import Task
+from factory.core.task import EnvironmentSpec, Mount, Task
 from filters.validity import ValidityConfig, check_validity, check_validity_many
 from generators.database.generator import DatabaseGenerator
 from generators.terminal.generator import TerminalGenerator
 from sandboxes.contract import Backend
-from tests.factory.agent.samples import Faulty, tree_verifier
+from tests.factory.agent.samples import Faulty, FaultySandbox, tree_verifier
 from tests.factory.agent.samples import task as sample
 from tests.filters.tasks import checked_by, solved_by
 
@@ -86,6 +86,22 @@ def test_results_that_differ_between_runs_are_shown(backend: Backend, blobs: Mem
     assert found.passed and found.data["end_trees"] == 3
 
 
+class Drifting(Faulty):
+    """Every episode's environment has another hash seed, counted from 1; the no-op never opens one."""
+
+    def open(self, spec: EnvironmentSpec, blobs: BlobStore, mounts: tuple[Mount, ...] = ()) -> FaultySandbox:
+        episodes = 1 + sum(not sandbox.verifies for sandbox in self.opened)
+        return super().open(spec if mounts else replace(spec, hash_seed=episodes), blobs, mounts)
+
+
+@pytest.mark.parametrize("good_runs", [1, 2])
+def test_a_solution_that_passes_only_sometimes(backend: Backend, blobs: MemoryBlobs, good_runs: int) -> None:
+    made = written(blobs, f"[ $PYTHONHASHSEED -gt {good_runs} ] || echo hello > a.txt")
+    found = check_validity(made, backend=Drifting(backend), blobs=blobs)
+    assert not found.passed and found.data["gold_passed"] == good_runs
+    assert found.reason.startswith(f"run {good_runs + 1} of the reference solution does not pass")
+
+
 def test_masked_runs_are_repeated_and_reported(backend: Backend, blobs: MemoryBlobs) -> None:
     faulty = Faulty(backend, open=[SandboxLost("gone"), None, SandboxError("busy"), SandboxError("busy")])
     found = check_validity(written(blobs, "echo hello > a.txt"), backend=faulty, blobs=blobs)
@@ -103,6 +119,12 @@ def test_a_task_whose_runs_stay_masked_is_not_judged(backend: Backend, blobs: Me
     lost, fine = check_validity_many([made, made], backend=Faulty(backend, open=faults), blobs=blobs, config=config)
     assert lost.evidence is None and "SandboxLost: gone" in lost.fault
     assert fine.evidence is not None and fine.evidence.passed and fine.fault == ""
+
+
+def test_a_task_whose_image_can_not_be_had_is_not_judged(backend: Backend, blobs: MemoryBlobs) -> None:
+    made = written(blobs, "echo hello > a.txt")
+    with pytest.raises(SandboxError, match="unknown image 'ruby-3'"):
+        check_validity(replace(made, environment=replace(made.environment, image="ruby-3")), backend=backend, blobs=blobs)
 
 
 def test_a_lost_solution_is_not_a_verdict(backend: Backend, blobs: MemoryBlobs) -> None:

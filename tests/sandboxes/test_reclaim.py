@@ -139,7 +139,8 @@ def state(backend: Backend) -> tuple[int, int, int]:
     return len([*Path("/proc/self/fd").iterdir()]), len([*Path(f"/proc/{helper}/fd").iterdir()]), len(children)
 
 
-def test_episodes_in_turn_leave_nothing(tmp_path: Path, blobs: MemoryBlobs, tree: FileTree) -> None:
+@pytest.mark.parametrize("episodes", [30, pytest.param(1000, marks=pytest.mark.long)])
+def test_episodes_in_turn_leave_nothing(tmp_path: Path, blobs: MemoryBlobs, tree: FileTree, episodes: int) -> None:
     backend = open_backend("bubblewrap", cache=tmp_path)
     spec = EnvironmentSpec(files=tree.save(blobs))
 
@@ -155,7 +156,7 @@ def test_episodes_in_turn_leave_nothing(tmp_path: Path, blobs: MemoryBlobs, tree
 
     episode()
     first = state(backend)
-    for _ in range(30):
+    for _ in range(episodes):
         episode()
     assert eventually(lambda: state(backend) == first)
     backend.close()

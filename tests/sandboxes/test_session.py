@@ -86,6 +86,13 @@ def test_loops_and_functions_are_interrupted_too(run: Run, command: str) -> None
     assert run("echo $kept").output == b"7\n"
 
 
+def test_all_that_a_command_started_is_dead_at_its_limit(run: Run) -> None:
+    started = "(setsid sleep 71 &); python3 -c 'import os, time; os.fork() or os.setsid() or os.fork() or time.sleep(72)' &"
+    assert run(f"{started} sleep 71", timeout_s=1).timed_out
+    left = "cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' ' ' | grep -cE 'sleep.7[12]'"
+    assert run(left).output.splitlines()[-1] == b"0"
+
+
 def test_a_shell_that_cannot_be_interrupted_is_replaced_and_the_output_says_so(run: Run) -> None:
     run("kept=7; cd src; trap '' USR1")
     result = run("while :; do :; done", timeout_s=0.5)
@@ -139,6 +146,21 @@ def test_tracing_shows_the_agent_s_own_commands_only(run: Run) -> None:
     assert b"printf" not in traced
     run("set +x")
     assert run("echo c").output == b"c\n"
+
+
+ORPHANS = """
+import os
+for _ in range(40):
+    if os.fork() == 0:
+        os._exit(0 if os.fork() else 0)
+    os.wait()
+"""
+ZOMBIES = "grep -l '^State:[[:space:]]*Z' /proc/[0-9]*/status 2>/dev/null | wc -l"
+
+
+def test_orphans_are_reaped(run: Run) -> None:
+    run(f"python3 -c '{ORPHANS}'")
+    assert run(f"for n in $(seq 50); do [ $({ZOMBIES}) = 0 ] && break; sleep 0.1; done; {ZOMBIES}").output.strip() == b"0"
 
 
 def test_after_stop_nothing_runs_and_files_stay(sandbox: Sandbox) -> None:

@@ -7,8 +7,10 @@ from dataclasses import replace
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
-from factory.core.trajectory import Owner, Tokens
+from factory.core.trajectory import SAMPLED, Owner, Tokens
 from trainer.batches import Batch, Row, micro_batches, padded, row_of, row_weights
 from trainer.logprobs import token_logprobs
 from trainer.losses import AGGREGATIONS, LossConfig, surrogate
@@ -54,6 +56,37 @@ def test_mask_follows_provenance() -> None:
         tokens=Tokens.given([1], Owner.PROMPT) + Tokens(ids=(2,), owners=(Owner.REASONING,), logprobs=(-1.0,), versions=(0,)),
     )
     assert row_of(reasoning, 1.0, train_reasoning=False) is None
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 31), st.sampled_from(Owner)), min_size=1, max_size=10), st.sampled_from(["left", "right"])
+)
+def test_at_every_cut_the_tensors_hold_the_recorded_tokens_in_place(said: list[tuple[int, Owner]], side: str) -> None:
+    """Token n of the trajectory is predicted at place n - 1, with its own log-probability (here -n) where it was sampled."""
+    trajectory = make_trajectory(prompt=[1], sampled=[2], logprobs=[-1.0], solved=True)
+    for cut in range(1, len(said) + 1):
+        ids, owners = zip(*said[:cut], strict=True)
+        whose = [owner in SAMPLED for owner in owners]
+        own = Tokens(
+            ids=ids,
+            owners=owners,
+            logprobs=tuple(-1.0 - place if sampled else math.nan for place, sampled in enumerate(whose)),
+            versions=tuple(0 if sampled else -1 for sampled in whose),
+        )
+        row = row_of(replace(trajectory, tokens=Tokens.given([7], Owner.PROMPT) + own), 0.5)
+        if not any(whose):
+            assert row is None
+            continue
+        assert row is not None and row.ids == (7, *ids)
+        batch = padded([row], [0.25], side=side, length=cut + 3)
+        first = 2 if side == "left" else 0
+        place = slice(first, first + cut)
+        assert batch.ids[0, first : first + cut + 1].tolist() == [7, *ids]
+        assert batch.mask[0, place].tolist() == whose
+        assert batch.behaviour[0, place].tolist() == [-1.0 - n if sampled else 0.0 for n, sampled in enumerate(whose)]
+        assert batch.advantages[0, place].tolist() == [0.5 * sampled for sampled in whose]
+        assert batch.weights[0, place].tolist() == [0.25 * sampled for sampled in whose]
+        assert int(batch.mask.sum()) == int((batch.weights > 0).sum()) == sum(whose)
 
 
 @pytest.mark.parametrize("bad", [math.inf, -math.inf])

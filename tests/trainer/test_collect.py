@@ -10,8 +10,10 @@ from factory.agent.rollout import RolloutRequest
 from factory.core.reward import RewardConfig
 from factory.core.trajectory import Trajectory
 from trainer.advantages import AdvantageConfig
+from trainer.batches import row_weights
 from trainer.collect import Collector
 from trainer.curriculum import Curriculum, CurriculumConfig
+from trainer.losses import LossConfig
 
 from .support import make_task, make_trajectory
 
@@ -41,7 +43,9 @@ class Scripted:
         ]
 
 
-def collector(rollouts: Scripted, *, groups: int, rounds: int, tasks: Sequence[str]) -> tuple[Collector, Curriculum]:
+def collector(
+    rollouts: Scripted, *, groups: int, rounds: int, tasks: Sequence[str], seed: int = 7
+) -> tuple[Collector, Curriculum]:
     curriculum = Curriculum(dict.fromkeys(tasks, (2, 4)), CurriculumConfig(explore=0.0), seed=0)
     return (
         Collector(
@@ -54,7 +58,7 @@ def collector(rollouts: Scripted, *, groups: int, rounds: int, tasks: Sequence[s
             samples=4,
             rounds=rounds,
             train_reasoning=True,
-            seed=7,
+            seed=seed,
         ),
         curriculum,
     )
@@ -87,6 +91,26 @@ def test_a_small_pool_ends_the_search_early() -> None:
     assert (len(result.groups), result.shortfall, result.rounds) == (2, 3, 1)
 
 
+@pytest.mark.parametrize(
+    ("aggregation", "expected"),
+    [
+        ("dapo", 1 / 6),  # three rows of two tokens are left
+        ("grpo", 1 / (3 * 2)),
+        ("dr_grpo", 1 / (3 * 10)),
+    ],
+)
+def test_what_carries_no_signal_is_in_no_denominator(aggregation: str, expected: float) -> None:
+    """Of four groups asked for, three are rolled out: one mixed with a masked member, one uniform, one with one survivor."""
+    mixed, flat, starved = sorted(TASKS)[:3]
+    outcomes = {mixed: [True, None, False, False], flat: [True] * 4, starved: [None, True, None, None]}
+    subject, _ = collector(Scripted(outcomes), groups=4, rounds=1, tasks=sorted(outcomes))
+    result = subject.collect(1)
+    assert (result.shortfall, result.uniform, result.starved) == (3, 1, 1)
+    rows = [row for group in result.groups for row in group]
+    weights = row_weights(rows, LossConfig(aggregation=aggregation, constant_length=10))
+    assert weights == pytest.approx([expected] * 3)
+
+
 def test_masked_and_quarantined_rollouts_have_no_vote_and_no_row() -> None:
     (task,) = sorted(TASKS)[:1]
     rollouts = Scripted({task: [True, False, None, True]}, broken=frozenset({(task, 3)}))
@@ -102,9 +126,9 @@ def test_masked_and_quarantined_rollouts_have_no_vote_and_no_row() -> None:
 def test_every_rollout_has_its_own_seed_and_the_same_one_again() -> None:
     names = sorted(TASKS)[:3]
     seeds = []
-    for step in (1, 1, 2):
+    for seed, step in ((7, 1), (7, 1), (7, 2), (8, 1)):
         rollouts = Scripted(dict.fromkeys(names, [True, False] * 2))
-        collector(rollouts, groups=3, rounds=1, tasks=names)[0].collect(step)
+        collector(rollouts, groups=3, rounds=1, tasks=names, seed=seed)[0].collect(step)
         seeds.append([request.seed for request in rollouts.requests])
     assert seeds[0] == seeds[1]
-    assert len({*seeds[0], *seeds[2]}) == 24
+    assert len({*seeds[0], *seeds[2], *seeds[3]}) == 3 * 3 * 4

@@ -98,6 +98,64 @@ def test_a_kill_between_log_and_checkpoint_repeats_the_step(tmp_path: Path, monk
     assert [line["step"] for line in read_metrics(tmp_path / "metrics.jsonl")] == [1, 2]
 
 
+SHORT = replace(CONFIG, steps=4, groups=3, rounds=1)
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> GrpoRun:
+    run = make_run(tmp_path_factory.mktemp("uninterrupted"), SHORT)
+    run.run()
+    return run
+
+
+@pytest.mark.parametrize("stage", ["rollout", "learn", "sync", "canary", "store", "log", "report", "checkpoint"])
+def test_broken_off_before_any_stage_it_ends_with_the_same_bits_and_leaves_no_step_unreported(
+    tmp_path: Path, uninterrupted: GrpoRun, monkeypatch: pytest.MonkeyPatch, stage: str
+) -> None:
+    run = make_run(tmp_path, SHORT, sink=lambda step, trajectories: None)
+    targets: dict[str, tuple[Any, ...]] = {
+        "rollout": (run.collector, "collect"),
+        "learn": (run.learner, "update"),
+        "sync": ("trainer.grpo.sync_weights",),
+        "canary": (run.canary, "check"),
+        "store": (run, "sink"),
+        "log": (run.log, "append"),
+        "checkpoint": ("trainer.grpo.save_checkpoint",),
+    }
+    reported: list[int] = []
+
+    def killed(*args: object, **more: object) -> None:
+        raise KeyboardInterrupt
+
+    def report(metrics: dict[str, Any]) -> None:
+        if stage not in targets and reported:
+            killed()
+        reported.append(metrics["step"])
+        if stage in targets:
+            monkeypatch.setattr(*targets[stage], killed)
+
+    with pytest.raises(KeyboardInterrupt):
+        run.run(report=report)
+    monkeypatch.undo()
+    resumed = make_run(tmp_path, SHORT)
+    assert resumed.step == (0 if stage == "checkpoint" else 1)
+    rest = seeds_of(uninterrupted)[resumed.step :]
+    resumed.run(report=lambda metrics: reported.append(metrics["step"]))
+    assert set(reported) == {1, 2, 3, 4}
+    assert equal(weights(uninterrupted), weights(resumed))
+    assert uninterrupted.curriculum.dump() == resumed.curriculum.dump()
+    assert seeds_of(resumed) == rest  # after a resumption the run's first seeds do not come again
+    lines = [read_metrics(one.out / "metrics.jsonl") for one in (uninterrupted, resumed)]
+    assert all(line["update"]["optimiser_steps"] for line in lines[0])
+    for key in ("step", "policy", "reward", "groups", "update"):
+        assert [line[key] for line in lines[0]] == [line[key] for line in lines[1]]
+
+
+def seeds_of(run: GrpoRun) -> list[list[int]]:
+    """Seeds of the rollouts of each step that the run did."""
+    return [[request.seed for request in requests] for requests in run.collector.rollouts.calls]  # type: ignore[attr-defined]
+
+
 @pytest.mark.parametrize(
     ("changed", "name"),
     [
@@ -170,12 +228,19 @@ def test_metrics_say_what_happened(tmp_path: Path) -> None:
     run = make_run(tmp_path, replace(CONFIG, steps=1, masked_share=0.1), mask_every=4)
     seen: list[dict[str, Any]] = []
     stored: list[tuple[int, int]] = []
-    run.sink = lambda step, trajectories: stored.append((step, len(trajectories)))
+    solved: list[bool | None] = []
+
+    def sink(step: int, trajectories: list[Trajectory]) -> None:
+        stored.append((step, len(trajectories)))
+        solved.extend(one.outcome.verdict.passed if one.outcome.verdict else None for one in trajectories)
+
+    run.sink = sink
     run.run(report=seen.append)
     (line,) = read_metrics(tmp_path / "metrics.jsonl")
     assert line == seen[0]
     assert line["masked"] * 4 == line["rollouts"] and line["masked_alarm"] is True
     assert stored == [(1, line["rollouts"])]
+    assert line["solved"] == pytest.approx(solved.count(True) / (line["rollouts"] * 3 / 4))  # of those that were scored
     assert line["sampled_tokens"] == 4 * line["rollouts"]
     assert line["groups"]["informative"] + line["groups"]["shortfall"] == 4
     assert set(line["seconds"]) == {"rollout", "learn", "sync", "store"}

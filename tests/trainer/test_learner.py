@@ -11,7 +11,7 @@ import torch
 from factory.core.errors import UserError
 from trainer.batches import Row, row_of
 from trainer.learner import Learner, LearnerConfig
-from trainer.losses import LossConfig
+from trainer.losses import AGGREGATIONS, LossConfig
 
 from .support import TorchClient, make_trajectory, perturb, tiny_llama
 
@@ -62,6 +62,33 @@ def test_first_step_equals_policy_gradient_through_adamw() -> None:
         assert torch.allclose(mine, plain, atol=2e-4)  # Adam's first step is the sign of the gradient times the rate
 
 
+@pytest.mark.parametrize("aggregation", sorted(AGGREGATIONS))
+def test_the_update_does_not_depend_on_micro_batches_or_on_the_order_of_rows(aggregation: str) -> None:
+    data = groups(TorchClient(tiny_llama()))
+    results: list[tuple[float, torch.Tensor]] = []
+    for tokens, given in ((8192, data), (12, data), (1, data), (8192, [group[::-1] for group in data[::-1]])):
+        model = tiny_llama()
+        config = LearnerConfig(
+            epochs=1, minibatches=1, max_grad_norm=1e9, tokens_per_micro_batch=tokens, loss=LossConfig(aggregation=aggregation)
+        )
+        learner = Learner(model, config, temperature=0.7)
+        gradients: list[torch.Tensor] = []
+        learner.optimiser.register_step_pre_hook(
+            lambda optimiser, args, kwargs, model=model, gradients=gradients: gradients.append(
+                torch.cat([parameter.grad.flatten().clone() for parameter in model.parameters()])
+            )
+        )
+        update = learner.update(given, seed=0)
+        results.append((update.loss, gradients[0]))
+        assert len(gradients) == 1 and update.trained_tokens == 10
+    loss, gradient = results[0]
+    size = float(gradient.abs().max())
+    assert size > 1e-3
+    for other, found in results[1:]:
+        assert other == pytest.approx(loss, abs=1e-6)
+        assert torch.allclose(found, gradient, atol=2e-5 * size)
+
+
 def test_a_batch_without_signal_moves_nothing() -> None:
     model = tiny_llama()
     learner = Learner(model, LearnerConfig(weight_decay=0.1), temperature=0.7)
@@ -83,6 +110,19 @@ def test_a_loss_that_is_not_finite_skips_the_step(advantage: float) -> None:
     update = learner.update(bad, seed=0)
     assert update.skipped == 4 and update.optimiser_steps == 0 and learner.steps == 0
     assert all(torch.equal(left, right) for left, right in zip(before, snapshot(model), strict=True))
+
+
+def test_a_gradient_that_is_not_finite_skips_the_step() -> None:
+    """A ratio beyond fp32 is held by the clip, so the loss is finite; its slope is 0 times infinity."""
+    model = tiny_llama()
+    data = [[replace(one, advantage=1.0) for one in group] for group in groups(TorchClient(model))]
+    data[0][0] = replace(data[0][0], behaviour=tuple(-200.0 * used for used in data[0][0].mask))
+    learner = Learner(model, LearnerConfig(epochs=1, minibatches=1), temperature=0.7)
+    before = snapshot(model)
+    update = learner.update(data, seed=0)
+    assert (update.skipped, update.optimiser_steps, learner.steps) == (1, 0, 0)
+    assert all(torch.equal(left, right) for left, right in zip(before, snapshot(model), strict=True))
+    assert not learner.optimiser.state_dict()["state"]
 
 
 def test_gradient_is_clipped_to_the_norm() -> None:

@@ -20,9 +20,10 @@ from factory.core.digest import digest_of
 from factory.core.errors import UserError
 from registry.store import Registry
 from trainer.evaluate import EvaluationConfig, evaluate, paired_gain
+from trainer.grpo import GrpoConfig
 from trainer.metrics import read_metrics
 from trainer.policies.storage import load_version
-from trainer.train import training_pool
+from trainer.train import registered_path, training_pool, within_context
 
 from .frontier import ENGINE, GRPO, ROLLOUT, World
 
@@ -36,6 +37,20 @@ def test_no_frontier_is_a_mistake(tmp_path: Path) -> None:
         pytest.raises(UserError, match="frontier of line tiny"),
     ):
         training_pool(registry, "tiny")
+
+
+def test_a_policy_is_registered_where_its_data_folder_holds_it(tmp_path: Path) -> None:
+    policies = tmp_path / "data" / "policies"
+    assert registered_path(policies / "tiny" / "abc", policies) == "policies/tiny/abc"
+    assert registered_path(tmp_path / "data" / "other" / ".." / "policies" / "tiny", policies) == "policies/tiny"
+    assert registered_path(tmp_path / "elsewhere", policies) == str(tmp_path / "elsewhere")
+
+
+def test_episodes_are_no_longer_than_the_engine_takes() -> None:
+    config = GrpoConfig(steps=1)
+    assert within_context(config, replace(ENGINE, max_context=512)).rollout == replace(config.rollout, max_context=512)
+    roomy = replace(ENGINE, max_context=config.rollout.max_context + 1)
+    assert within_context(config, roomy).digest() == config.digest()
 
 
 @pytest.mark.vllm
@@ -54,7 +69,9 @@ def test_three_steps_for_real(world: World, tmp_path: Path) -> None:
     assert all(line["update"]["optimiser_steps"] == 4 for line in lines if line["groups"]["informative"] >= 2)
     with world.registry() as registry:
         assert registry.latest_policy("tiny").version == result.version  # type: ignore[union-attr]
-        assert registry.policy(result.version.name).parent == load_version(world.policy).weights
+        trained = registry.policy(result.version.name)
+        assert trained.parent == load_version(world.policy).weights
+        assert trained.path == f"policies/tiny/{result.version.weights}"
         assert set(registry.stages(run)) == {f"train/{step:06d}" for step in (1, 2, 3)}
         stored = registry.trajectories(run=run, purpose="train")
         assert len(stored) == sum(line["rollouts"] for line in lines)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
@@ -17,6 +18,7 @@ from transformers import PreTrainedModel
 
 from factory.agent.formats import load_format
 from factory.core.digest import digest_of
+from factory.core.errors import TrainingStopped
 from factory.core.policy import PolicyVersion
 from trainer.logprobs import token_logprobs
 from trainer.policies.storage import load_model, load_record, save_policy
@@ -99,7 +101,7 @@ class WarmStart:
         self._shard = lru_cache(maxsize=max(1, -(-config.demonstrations // config.shard)))(self._batches)
 
     def train(self, on_measurement: Callable[[Measurement], None] = lambda measurement: None) -> Progress:
-        """Go on until an end is reached; checkpoints on the way and at the end."""
+        """Go on until an end is reached; checkpoints on the way and at the end. Raises TrainingStopped at a loss not finite."""
         progress, config = self.progress, self.config
         progress.ended = self._end()
         begun = saved = time.perf_counter()
@@ -154,10 +156,13 @@ class WarmStart:
         autocast = torch.autocast("cpu", dtype=torch.bfloat16) if self.config.autocast else nullcontext()
         with autocast:
             loss = loss_of(self.model, batch)
+        value = float(loss.detach())
+        if not math.isfinite(value):
+            raise TrainingStopped(f"the loss of step {self.progress.step} of the warm start is not finite")
         loss.backward()
         self.optimiser.step(self.progress.step)
         self.progress.tokens += int((batch.weights > 0).sum())
-        return float(loss.detach())
+        return value
 
     def _measure(self, losses: Sequence[float]) -> Measurement:
         chances = pass_rates(self.model, self.gate, pad=self.pad)

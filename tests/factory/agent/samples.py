@@ -137,12 +137,12 @@ class FaultySandbox:
     """A real sandbox behind the faults of its back end's plan; a verifier's sandbox meets those of `verify`."""
 
     def __init__(self, sandbox: Sandbox, faulty: Faulty, verifier: bool) -> None:
-        self._sandbox, self._faulty, self._verifier = sandbox, faulty, verifier
+        self._sandbox, self._faulty, self.verifies = sandbox, faulty, verifier
         self.image = sandbox.image
         self.closed = False
 
     def __getattr__(self, name: str) -> object:
-        self._faulty.meet("verify" if self._verifier else name)
+        self._faulty.meet("verify" if self.verifies else name)
         return getattr(self._sandbox, name)
 
     def close(self) -> None:

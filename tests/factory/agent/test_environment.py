@@ -109,6 +109,22 @@ def test_the_episodes_time_is_not_a_commands(backend: Backend, blobs: MemoryBlob
     environment.close()
 
 
+@pytest.mark.parametrize("tool", ["bash", "sql"])
+def test_an_action_stopped_by_the_episodes_limit_names_no_limit_of_its_own(
+    backend: Backend, blobs: MemoryBlobs, tool: str
+) -> None:
+    wanted = task(blobs, files={"data.db": b""}, episode_ms=500, command_ms=60_000)
+    endless = "with recursive n(i) as (select 1 union all select i + 1 from n) select count(*) from n"
+    environment = Environment(wanted, backend, blobs)
+    environment.reset(seed=0)
+    step = environment.step(Action(tool, {"command": "sleep 60"} if tool == "bash" else {"query": endless}))
+    environment.close()
+    assert (step.over, step.reason) == (True, Termination.EPISODE_TIME_LIMIT)
+    assert step.observation is not None
+    assert step.observation.timed_out
+    assert step.observation.text.splitlines()[-1] == "[command stopped: the episode's time is over]"
+
+
 def test_snapshot_and_restore_mid_episode(backend: Backend, blobs: MemoryBlobs) -> None:
     wanted = hello(blobs)
     environment = Environment(wanted, backend, blobs)
@@ -157,6 +173,20 @@ def test_a_sandbox_that_begins_elsewhere_is_masked(backend: Backend, blobs: Memo
     outcome = replay(hello(blobs), [HELLO], Stale(backend), blobs)
     assert (outcome.kind, outcome.reason) == (OutcomeKind.MASKED, Termination.ENVIRONMENT_LOST)
     assert "reset gave tree" in outcome.fault
+
+
+def test_every_reset_is_checked_not_only_the_first(backend: Backend, blobs: MemoryBlobs) -> None:
+    other = FileTree.of(blobs, {"a.txt": "left over\n"}).save(blobs)
+
+    class LaterStale(Faulty):
+        def open(self, spec, blobs, mounts=()):
+            stale = not mounts and any(not sandbox.verifies for sandbox in self.opened)
+            return super().open(replace(spec, files=other) if stale else spec, blobs, mounts)
+
+    later = LaterStale(backend)
+    assert replay(hello(blobs), [HELLO], later, blobs).solved
+    outcome = replay(hello(blobs), [HELLO], later, blobs)
+    assert (outcome.kind, outcome.reason) == (OutcomeKind.MASKED, Termination.ENVIRONMENT_LOST)
 
 
 @pytest.mark.parametrize(

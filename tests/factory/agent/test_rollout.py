@@ -132,6 +132,7 @@ def test_the_learner_sees_the_ids_that_were_sampled(chat: ChatFormat, backend: B
         ([HELLO, "no call"], {"turns": 2}, {}, Termination.TURN_LIMIT, True),
         ([HELLO, Action("fly"), SUBMIT], {}, {}, Termination.SUBMITTED, True),
         ([HELLO, Action("bash", {"command": "sleep 9"})], {"episode_ms": 500}, {}, Termination.EPISODE_TIME_LIMIT, True),
+        ([Action("bash", {"command": "sleep 9"})], {"episode_ms": 500}, {}, Termination.EPISODE_TIME_LIMIT, False),
         ([HELLO, "word " * 200], {}, {}, Termination.TOKEN_LIMIT, True),
         (["word " * 200], {}, {}, Termination.TOKEN_LIMIT, False),
     ],

@@ -84,6 +84,17 @@ def test_edit_replaces_one_line_and_nothing_else(sandbox: Sandbox, path: str, li
     assert sandbox.read_file(path if path.startswith("/") else f"/workspace/{path}", 1000) == after
 
 
+def test_paths_and_texts_are_data_for_every_shell_and_interpreter(sandbox: Sandbox) -> None:
+    hostile = "'; touch /workspace/made; $(touch made) `touch made` __import__('os').system('touch made') %s {0} \\n -n"
+    sandbox.write_file("/workspace/$(touch made); -n", b"one\n")
+    assert use(sandbox, "edit", path="$(touch made); -n", line="1", text=hostile) == Observation(text="", exit_code=0)
+    assert sandbox.read_file("/workspace/$(touch made); -n", 1000) == hostile.encode() + b"\n"
+    quoted = hostile.replace("'", "''")
+    assert use(sandbox, "sql", query=f"select '{quoted}'").text == hostile.replace("\\", "\\\\") + "\n"
+    with pytest.raises(FileNotFoundError):
+        sandbox.read_file("/workspace/made", 1)
+
+
 @pytest.mark.parametrize(
     ("path", "line", "error"),
     [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import statistics
+from typing import Any
 
 import pytest
 
@@ -31,6 +32,19 @@ def test_every_kind_is_found(report: dict[str, dict[str, dict[str, float]]]) -> 
     assert all(
         result["found"] + result["too_short_to_judge"] >= 0.9 * result["planted"] for result in report["planted"].values()
     )
+
+
+def test_recall_is_told_for_every_length_and_no_short_text_is_missed_unsaid(
+    report: dict[str, dict[str, dict[str, Any]]],
+) -> None:
+    for result in report["planted"].values():
+        lengths = result["by_length"]
+        assert lengths.keys() == {"short", "medium", "long"}
+        for name in ("planted", "found", "too_short_to_judge"):
+            assert sum(part[name] for part in lengths.values()) == result[name]
+        assert lengths["short"]["found"] + lengths["short"]["too_short_to_judge"] == lengths["short"]["planted"]
+    rewrapped = report["planted"]["rewrapped"]["by_length"]["short"]
+    assert rewrapped["found"] == rewrapped["planted"] > 10
 
 
 def test_nothing_is_found_where_nothing_is(report: dict[str, dict[str, dict[str, float]]]) -> None:

@@ -21,8 +21,10 @@ from generators.repository.config import RepositoryConfig
 from generators.repository.generator import RepositoryGenerator
 from generators.repository.runs import Failure, RunResult
 from generators.repository.triage import Profile, TriageConfig
+from registry.admission import named_blobs
 from sandboxes.contract import Backend
 from tests.generators.repository.conftest import FILES, SHAPES, mount
+from tests.generators.series import visible
 
 COUNT = 28
 
@@ -147,6 +149,28 @@ def test_shards_and_another_cache_give_the_same_tasks_and_another_seed_others(
     assert {one.task.digest for one in other.generate(store, seed=6, start=0, count=4)} != set(digests)
 
 
+def test_nothing_that_the_agent_can_read_holds_the_fix_or_a_test(
+    candidates: list[Candidate], backend: Backend, store: MemoryBlobs
+) -> None:
+    for candidate in candidates[:4]:
+        broken = FileTree.load(store, candidate.task.environment.files).read(store, "shapes/__init__.py").decode()
+        fixed = [line for line in SHAPES.split("\n") if line.strip() and line not in broken.split("\n")]
+        needles = ['"""Shapes."""', *fixed, "test_largest_of_nothing", "import area, countdown, largest"]
+        found = visible(candidate.task, [needle.encode() for needle in needles], backend, store)
+        assert found == ["0 /workspace/shapes/__init__.py"]
+
+
+def test_a_task_costs_its_difference(candidates: list[Candidate], store: MemoryBlobs) -> None:
+    stored: set[str] = set()
+    costs = []
+    for candidate in candidates:
+        new = set(named_blobs(candidate.task, store, stored)) - stored
+        costs.append(sum(len(store.get(digest)) for digest in new))
+        stored |= new
+    assert max(costs[1:]) < 16 << 10
+    assert costs[0] > 1 << 20  # pytest, and the project, are stored with the first
+
+
 def test_the_users_checkout_is_left_as_it_was(candidates: list[Candidate], checkout: Path) -> None:
     found = {str(path.relative_to(checkout)) for path in checkout.rglob("*") if ".git" not in path.parts and path.is_file()}
     assert found == set(FILES)
@@ -230,6 +254,7 @@ def test_judging_two_runs() -> None:
         (result({"a": "passed"}, ended="signal:11"), "crash"),
         (result({"a": "passed"}, finished=False), "crash"),
         (result({}, errors=("x: y",)), "import"),
+        (result({}), "crash"),
         (result({"a": "failed"}, result({"a": "passed", "b": "passed", "c": "passed"})), "unstable"),
         (result({"a": "failed"}, result({"a": "failed"})), "nothing passes"),
     ],

@@ -11,8 +11,12 @@ import pytest
 
 from factory.core.assessment import TaskStatus
 from factory.core.errors import Excluded, NotFound, UserError
+from filters.validity import check_validity_many
+from generators.database import DatabaseGenerator
+from generators.terminal import TerminalGenerator
 from registry.exchange.jsonl import export_tasks, import_tasks
 from registry.store import Registry
+from tests.engines import bubblewrap_backend
 from tests.registry.material import VALID, candidate
 
 
@@ -47,6 +51,25 @@ def test_tasks_arrive_whole_as_candidates(
     assert other.verify().problems == ()
     assert import_tasks(other, tmp_path / name).created == 0
     assert list(tmp_path.glob(".*.partial")) == []
+
+
+def test_solutions_pass_and_doing_nothing_fails_before_and_after_the_exchange(
+    registry: Registry, other: Registry, tmp_path: Path
+) -> None:
+    made = [
+        one
+        for generator in (TerminalGenerator(), DatabaseGenerator())
+        for one in generator.generate(registry.blobs, seed=4, start=0, count=3)
+    ]
+    sent = [registered.digest for registered in registry.register_many(made)]
+    export_tasks(registry, sent, tmp_path / "tasks.jsonl.gz")
+    import_tasks(other, tmp_path / "tasks.jsonl.gz")
+    backend = bubblewrap_backend(tmp_path / "layers")
+    for store in (registry, other):
+        judged = check_validity_many([store.task(digest) for digest in sent], backend=backend, blobs=store.blobs)
+        told = [(one.evidence.data["gold_passed"], one.evidence.passed) for one in judged if one.evidence is not None]
+        assert told == [(3, True)] * 6
+    backend.close()
 
 
 def test_the_same_tasks_give_the_same_bytes(registry: Registry, digests: list[str], tmp_path: Path) -> None:

@@ -125,6 +125,11 @@ WRONG = {
     "a blob for a text": CAP + SUMS + LINE + "update notes set body = x'61' where body = 'a';",
     "a bystander's row": CAP + SUMS + LINE + "update notes set mark = 6 where mark = 5;",
     "a null for a value": CAP + SUMS + LINE + "update notes set mark = 0 where mark is null;",
+    "data and answer emptied together": "delete from goods;" + SUMS + LINE,
+    "data changed to fit a wrong answer": CAP
+    + "delete from goods where rowid = 2; update goods set price = 4 where label = 'pen';"
+    + "create view sums as select label, price from goods;"
+    + LINE,
     "an extra table": CAP + SUMS + LINE + "create table extra (a);",
     "an extra view": CAP + SUMS + LINE + "create view extra as select 1;",
     "an extra index": CAP + SUMS + LINE + "create index extra on notes (body);",

@@ -15,13 +15,19 @@ from sandboxes.verification.grade import grade
 
 
 def graded(
-    backend: Backend, blobs: MemoryBlobs, checker: str, submission: FileTree, spec: str = "{}", wall_ms: int = 20_000
+    backend: Backend,
+    blobs: MemoryBlobs,
+    checker: str,
+    submission: FileTree,
+    spec: str = "{}",
+    wall_ms: int = 20_000,
+    **limits: int,
 ) -> Verdict:
-    """Grade with a checker of the test's own behind the real bootstrap."""
+    """Grade with a checker of the test's own behind the real bootstrap; `limits` are the episode's."""
     contents = {"verify.py": (INSIDE / "bootstrap.py").read_text(), "checker.py": checker, "spec.json": spec}
     verifier = VerifierSpec(bundle=FileTree.of(blobs, contents).save(blobs), wall_ms=wall_ms)
     end = submission.save(blobs)
-    environment = EnvironmentSpec(files=end, limits=Limits(disk_bytes=1 << 20))
+    environment = EnvironmentSpec(files=end, limits=Limits(**{"disk_bytes": 1 << 20} | limits))
     return grade(backend, blobs, environment, verifier, start=FileTree().save(blobs), end=end)
 
 
@@ -74,6 +80,32 @@ def test_a_broken_checker_is_the_harness_s_failure(backend: Backend, blobs: Memo
 def test_a_hanging_checker_is_a_time_limit(backend: Backend, blobs: MemoryBlobs) -> None:
     with pytest.raises(VerifierTimeLimit, match="500 ms"):
         graded(backend, blobs, "import time\ndef check(*_): time.sleep(60)\n", FileTree(), wall_ms=500)
+
+
+def test_a_verifier_may_take_longer_than_an_episode_or_a_command(backend: Backend, blobs: MemoryBlobs) -> None:
+    slow = "import time\ndef check(*_):\n    time.sleep(1)\n    return [{'name': 'x', 'state': 'passed'}]\n"
+    assert graded(backend, blobs, slow, FileTree(), episode_ms=200, command_ms=100).passed
+
+
+ASKS_THE_NETWORK = """
+import socket
+def check(spec, submission, bundle, scratch):
+    faults = []
+    for ask in (
+        lambda: socket.create_connection(("192.0.2.1", 80), 2),
+        lambda: socket.getaddrinfo("example.org", 443),
+    ):
+        try:
+            ask()
+        except OSError as error:
+            faults.append(type(error).__name__)
+    return [{"name": "x", "state": "passed", "detail": str(len(faults))}]
+"""
+
+
+def test_a_verifier_has_no_network_and_its_verdict_needs_none(backend: Backend, blobs: MemoryBlobs) -> None:
+    verdict = graded(backend, blobs, ASKS_THE_NETWORK, FileTree())
+    assert verdict.checks == (Check("x", CheckState.PASSED, "2"),)
 
 
 def test_a_sandbox_that_cannot_be_made_is_the_harness_s_failure(backend: Backend, blobs: MemoryBlobs) -> None:

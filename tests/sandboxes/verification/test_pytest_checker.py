@@ -131,6 +131,12 @@ def test_an_added_module_of_the_package_counts(graded: Graded) -> None:
     assert graded(left_by_agent(source, {"calc/sums.py": "def total(a, b):\n    return a + b\n"})).passed
 
 
+def test_waiting_is_not_using_time(graded: Graded) -> None:
+    """Every call waits for longer than the 1.5 s of processor time that a test may use."""
+    waits = GOOD.replace("    return [value", "    import time\n\n    time.sleep(1.8)\n    return [value")
+    assert graded(left_by_agent(waits)).passed
+
+
 FORGE = """
 import _pytest.reports
 made = _pytest.reports.TestReport.from_item_and_call.__func__
@@ -170,6 +176,17 @@ for descriptor in range(3, 32):
 os._exit(0)
 """
 )
+MARKS = """
+import pytest
+parametrize = pytest.mark.parametrize
+
+
+def marked(*arguments, **options):
+    return lambda test: pytest.mark.xfail(run=False)(parametrize(*arguments, **options)(test))
+
+
+pytest.mark.parametrize = marked
+"""
 DAEMON = """
 import os, time
 if os.fork() == 0:
@@ -205,6 +222,16 @@ ATTACKS = {
     "forged events when called": left_by_agent(
         GOOD.replace("    return a + b", "\n".join("    " + line for line in EVENTS.strip().split("\n")))
     ),
+    "plugin with an entry point": left_by_agent(
+        BROKEN,
+        {
+            **dict.fromkeys(("hook.py", "calc/hook.py"), HOOK),
+            **dict.fromkeys(
+                (f"{folder}hook-1.dist-info/entry_points.txt" for folder in ("", "calc/")), "[pytest11]\nhook = hook\n"
+            ),
+        },
+    ),
+    "marks on the tests": left_by_agent(BROKEN + MARKS),
     "xfail": left_by_agent(GOOD.replace("return a + b", "import pytest; pytest.xfail('no')")),
     "skip": left_by_agent(GOOD.replace("return a + b", "import pytest; pytest.skip('no')")),
     "module skip": left_by_agent(BROKEN + "\nimport pytest\npytest.skip('no', allow_module_level=True)\n"),

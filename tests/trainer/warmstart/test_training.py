@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from factory.core.errors import UserError
+from factory.core.errors import TrainingStopped, UserError
 from tests.trainer.warmstart.errands import Errands, errand_policy, errand_source
 from trainer.policies.storage import load_model, load_record, weights_digest
 from trainer.warmstart.checkpoints import Measurement
@@ -136,6 +136,17 @@ def test_an_ended_run_gives_the_same_version_without_training(tmp_path: Path, st
     run = WarmStart(CONFIG, SOURCES, root=tmp_path, start=start)
     assert run.train().ended == "steps"
     assert run.save() == first
+
+
+def test_a_loss_that_is_not_finite_never_reaches_the_weights(tmp_path: Path, start: Path) -> None:
+    run = WarmStart(CONFIG, SOURCES, root=tmp_path, start=start)
+    with torch.no_grad():
+        run.model.get_parameter("model.norm.weight")[0] = math.inf
+    before = [parameter.detach().clone() for parameter in run.model.parameters()]
+    with pytest.raises(TrainingStopped, match="loss of step 0 of the warm start"):
+        run.train()
+    assert all(torch.equal(left, right) for left, right in zip(before, run.model.parameters(), strict=True))
+    assert not run.file.exists()
 
 
 def test_other_seeds_starts_and_demonstrations_are_other_runs(tmp_path: Path, start: Path) -> None:

@@ -196,6 +196,15 @@ def test_the_servers_word_for_no_number_is_an_error(replica: Replica, logprob: f
     assert (made.ids, made.error) == ((), "a log-probability is not finite")
 
 
+@pytest.mark.parametrize(("ids", "logprobs"), [([9, 7], [-0.5]), ([7], [-0.5, -0.25]), ([], [])])
+def test_ids_without_a_log_probability_each_are_an_error(replica: Replica, ids: list[int], logprobs: list[float]) -> None:
+    answer = spoken([0] * len(logprobs), logprobs)
+    answer["choices"][0]["token_ids"] = ids
+    replica.answer = lambda body: (200, answer)
+    [made] = ask(connect(replica))
+    assert (made.ids, made.error) == ((), f"{len(ids)} ids with {len(logprobs)} log-probabilities")
+
+
 def test_a_server_that_ignores_the_temperature_is_refused(replica: Replica) -> None:
     def raw(body: dict[str, Any]) -> tuple[int, dict[str, Any] | bytes]:
         answer = spoken([3], [-1.5])
