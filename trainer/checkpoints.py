@@ -35,6 +35,8 @@ class RunIdentity:
     """Weights that the run began from."""
     tasks: Digest
     """Of the sorted digests of the pool."""
+    engine: str
+    """Number format of the sampling engine: it decides what is sampled."""
     threads: int
     """Threads of the learner: sums in another order differ in the last bit."""
 
@@ -105,10 +107,9 @@ def load_checkpoint(root: Path, identity: RunIdentity) -> Checkpoint | None:
     step, folder = found[-1]
     meta = json.loads((folder / "meta.json").read_text())
     for name, value in asdict(identity).items():
-        if meta["identity"][name] != value:
-            raise UserError(
-                f"resume.{name}", str(value)[:12], f"{str(meta['identity'][name])[:12]}, as in {folder}; or a new output folder"
-            )
+        held = meta["identity"].get(name)
+        if held != value:
+            raise UserError(f"resume.{name}", str(value)[:12], f"{str(held)[:12]}, as in {folder}; or a new output folder")
     state = torch.load(folder / "state.pt", map_location="cpu", weights_only=True)
     return Checkpoint(step=step, learner=state, curriculum=meta["curriculum"], progress=meta["progress"])
 

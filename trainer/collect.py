@@ -37,6 +37,8 @@ class Collected:
     shortfall: int = 0
     """Informative groups asked for and not found within the rounds."""
     rounds: int = 0
+    invalid: dict[Digest, str] = field(default_factory=dict)
+    """Tasks that proved broken, each with its fault; they are not drawn again."""
 
 
 class Collector:
@@ -75,8 +77,10 @@ class Collector:
             result.trajectories.extend(trajectories)
             result.drawn += len(drawn)
             result.rounds += 1
-            self._keep(trajectories, result)
-            self._observe(trajectories, step)
+            self._retire(trajectories, result)
+            sound = [trajectory for trajectory in trajectories if trajectory.task not in result.invalid]
+            self._keep(sound, result)
+            self._observe(sound, step)
         result.shortfall = self.groups - len(result.groups)
         return result
 
@@ -115,3 +119,9 @@ class Collector:
                 count[1] += 1
         for task, (successes, rollouts) in counts.items():
             self.curriculum.observe(task, successes=successes, rollouts=rollouts, step=step)
+
+    def _retire(self, trajectories: Sequence[Trajectory], result: Collected) -> None:
+        for trajectory in trajectories:
+            if trajectory.outcome.kind is OutcomeKind.INVALID_TASK:
+                result.invalid[trajectory.task] = trajectory.outcome.fault
+                self.curriculum.retire(trajectory.task)

@@ -3,7 +3,7 @@
 Each task has a Beta posterior over its success rate p under the current policy. Evidence fades, because p moves.
 GRPO's signal is the reward's variance, so a task is worth E[p(1-p)] = ab / ((a+b)(a+b+1)) under Beta(a, b).
 Tasks whose remembered rollouts all failed or all passed leave the frontier; a small share of the draws goes to them,
-the longest unseen first by the same formula, and one mixed group brings a task back.
+the longest unseen first by the same formula, and mixed groups bring a task back as the evidence against it fades.
 """
 
 from __future__ import annotations
@@ -115,6 +115,10 @@ class Curriculum:
         belief.successes = fade * belief.successes + successes
         belief.failures = fade * belief.failures + rollouts - successes
         belief.seen = step
+
+    def retire(self, task: Digest) -> None:
+        """Never draw a task again: it is broken, or no longer accepted. Without effect when it is not in the pool."""
+        self.beliefs.pop(task, None)
 
     def dump(self) -> dict[str, Any]:
         """All that later draws depend on besides the configuration and the seed."""

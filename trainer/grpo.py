@@ -27,7 +27,6 @@ from factory.core.policy import PolicyVersion
 from factory.core.reward import RewardConfig
 from factory.core.streams import stream_seed
 from factory.core.task import Task
-from factory.core.trajectory import Trajectory
 from trainer.advantages import AdvantageConfig
 from trainer.canary import TOLERANCES, Canary, CanaryConfig, CanaryResult
 from trainer.checkpoints import Checkpoint, RunIdentity, load_checkpoint, save_checkpoint, settings_digest
@@ -108,8 +107,9 @@ class Progress:
     skipped_in_a_row: int = 0
 
 
-Sink = Callable[[int, list[Trajectory]], None]
-"""Takes the trajectories of one step. A resumed run offers the steps after its checkpoint again, equal ones."""
+Sink = Callable[[int, Collected], None]
+"""Takes what one step saw: trajectories, and tasks that proved broken. A resumed run offers the steps after its
+checkpoint again, equal ones."""
 
 
 class GrpoRun:
@@ -158,6 +158,7 @@ class GrpoRun:
             config=config.digest(),
             policy=self.base.weights,
             tasks=digest_of(tuple(sorted(evidence))),
+            engine=engine_dtype,
             threads=torch.get_num_threads(),
         )
         self.progress = Progress()
@@ -231,7 +232,7 @@ class GrpoRun:
             canary = self._sync()
         if self.sink is not None:
             with phases.time("store"):
-                self.sink(step, collected.trajectories)
+                self.sink(step, collected)
         self.step = step
         return self._metrics(collected, update, canary, phases)
 
@@ -271,6 +272,7 @@ class GrpoRun:
                 "shortfall": collected.shortfall,
                 "rounds": collected.rounds,
                 "quarantined": collected.quarantined,
+                "invalid_tasks": len(collected.invalid),
             },
             "pool": self.curriculum.counts(),
             "update": {key: value for key, value in asdict(update).items() if key != "statistics"} | update.statistics,

@@ -44,6 +44,10 @@ class LearnerConfig:
         for name in ("learning_rate", "max_grad_norm"):
             if not getattr(self, name) > 0:
                 raise UserError(f"learner.{name}", getattr(self, name), "a positive number")
+        if not self.weight_decay >= 0:
+            raise UserError("learner.weight_decay", self.weight_decay, "0 or more")
+        if len(self.betas) != 2 or not all(0 <= beta < 1 for beta in self.betas):
+            raise UserError("learner.betas", self.betas, "two numbers from 0 to below 1")
         for name in ("epochs", "minibatches", "tokens_per_micro_batch"):
             if getattr(self, name) < 1:
                 raise UserError(f"learner.{name}", getattr(self, name), "at least 1")

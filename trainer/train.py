@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -19,7 +20,8 @@ from factory.core.task import TaskKind
 from factory.core.trajectory import Trajectory
 from registry.store import Registry
 from sandboxes.contract import Backend
-from trainer.grpo import GrpoConfig, GrpoRun
+from trainer.collect import Collected
+from trainer.grpo import GrpoConfig, GrpoRun, Sink
 from trainer.policies.storage import load_model, load_record, save_policy
 from trainer.warmstart.machine import keep_freed_memory
 
@@ -93,7 +95,7 @@ def train(
     TrainingStopped.
     """
     record = load_record(policy_dir)
-    evidence = training_pool(registry, record.line, split=split, kinds=kinds)
+    evidence = run_pool(out, lambda: training_pool(registry, record.line, split=split, kinds=kinds))
     keep_freed_memory()
     model = load_model(policy_dir)
     settings = engine or LocalConfig()
@@ -118,6 +120,9 @@ def train(
             sink=_sink(registry, run) if store_trajectories else None,
             reference=load_model(policy_dir) if config.learner.loss.kl > 0 else None,
         )
+        for task in evidence:
+            if registry.status(task) is not TaskStatus.ACCEPTED:
+                loop.curriculum.retire(task)
         reason = loop.run(_reporter(registry, run, report))
     finally:
         client.close()
@@ -154,12 +159,31 @@ def registered_path(folder: Path, policies: Path) -> str:
     return str(folder.relative_to(data) if folder.is_relative_to(data) else folder)
 
 
-def _sink(registry: Registry, run: str | None) -> Callable[[int, list[Trajectory]], None]:
-    """Store the trajectories of a step once: a step that is done again after a kill may have been stored before it."""
+def run_pool(out: Path, find: Callable[[], dict[Digest, tuple[int, int]]]) -> dict[Digest, tuple[int, int]]:
+    """The pool with which the run in `out` began, found now when it begins.
 
-    def store(step: int, trajectories: list[Trajectory]) -> None:
-        if not trajectories:
+    What is accepted or assessed later joins the next run, so that a night between a kill and its resumption stops nothing.
+    """
+    note = out / "pool.json"
+    if not note.exists():
+        out.mkdir(parents=True, exist_ok=True)
+        partial = note.with_suffix(".partial")
+        partial.write_text(json.dumps(find(), sort_keys=True))
+        partial.replace(note)
+    return {task: (successes, rollouts) for task, (successes, rollouts) in json.loads(note.read_text()).items()}
+
+
+def _sink(registry: Registry, run: str | None) -> Sink:
+    """Quarantine what proved broken, and store the trajectories of a step once: a step that is done again after a kill may
+    have been stored before it."""
+
+    def store(step: int, collected: Collected) -> None:
+        broken = [task for task in collected.invalid if registry.status(task) is TaskStatus.ACCEPTED]
+        reasons = {task: f"training: {collected.invalid[task]}" for task in broken}
+        registry.set_status_many([(task, TaskStatus.QUARANTINED, reasons[task]) for task in broken], run=run)
+        if not collected.trajectories:
             return
+        trajectories = collected.trajectories
         first = trajectories[0]
         known = registry.trajectories(run=run, purpose="train", task=first.task, policy=first.policies[-1])
         if not any(row.group == first.group for row in known):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from factory.agent.formats import load_format
 from factory.core.assessment import TaskStatus
 from factory.core.digest import Digest
 from factory.core.errors import NotFound, UserError
+from factory.core.streams import stream_seed
 from factory.core.task import Task
 from factory.flows.assessing import store_once
 from factory.flows.policy_line import client_of, folder_of, rollout_config
@@ -85,6 +86,7 @@ def run_training(shop: Workshop, *, name: str, begin: str | None, report: Report
     """
     settings = shop.settings
     config = section(GrpoConfig, settings.train, "train")
+    config = replace(config, seed=stream_seed(config.seed, "train", name))  # runs of one line do not repeat each other's draws
     row = shop.registry.begin_run("train", name, settings.digest)
     folder = (settings.data / "training" / name).resolve()
     folder.mkdir(parents=True, exist_ok=True)

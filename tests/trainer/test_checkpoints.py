@@ -13,7 +13,7 @@ from factory.core.errors import UserError
 from trainer.checkpoints import Checkpoint, RunIdentity, load_checkpoint, save_checkpoint, settings_digest
 from trainer.metrics import MetricsLog, read_metrics
 
-IDENTITY = RunIdentity(config="a" * 64, policy="b" * 64, tasks="c" * 64, threads=1)
+IDENTITY = RunIdentity(config="a" * 64, policy="b" * 64, tasks="c" * 64, engine="float32", threads=1)
 
 
 def checkpoint(step: int) -> Checkpoint:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
 from factory.agent.rollout import RolloutRequest
+from factory.core.outcome import Outcome, OutcomeKind, Termination
 from factory.core.reward import RewardConfig
 from factory.core.trajectory import Trajectory
 from trainer.advantages import AdvantageConfig
 from trainer.batches import row_weights
-from trainer.collect import Collector
+from trainer.collect import Collector, Rollouts
 from trainer.curriculum import Curriculum, CurriculumConfig
 from trainer.losses import LossConfig
 
@@ -44,7 +46,7 @@ class Scripted:
 
 
 def collector(
-    rollouts: Scripted, *, groups: int, rounds: int, tasks: Sequence[str], seed: int = 7
+    rollouts: Rollouts, *, groups: int, rounds: int, tasks: Sequence[str], seed: int = 7
 ) -> tuple[Collector, Curriculum]:
     curriculum = Curriculum(dict.fromkeys(tasks, (2, 4)), CurriculumConfig(explore=0.0), seed=0)
     return (
@@ -132,3 +134,21 @@ def test_every_rollout_has_its_own_seed_and_the_same_one_again() -> None:
         seeds.append([request.seed for request in rollouts.requests])
     assert seeds[0] == seeds[1]
     assert len({*seeds[0], *seeds[2], *seeds[3]}) == 3 * 3 * 4
+
+
+def test_a_task_that_proves_broken_teaches_nothing_and_is_not_drawn_again() -> None:
+    """One member of a group meets the broken task, the others score: none of them counts."""
+    broken, sound = sorted(TASKS)[:2]
+    mixed = [True, False, False, True]
+    scripted = Scripted({broken: mixed, sound: mixed})
+
+    def rollouts(requests: Sequence[RolloutRequest]) -> list[Trajectory]:
+        fault = Outcome(kind=OutcomeKind.INVALID_TASK, reason=Termination.VERIFIER_FAILED, fault="InvalidTask: no such check")
+        return [replace(one, outcome=fault) if one.task == broken and one.member == 0 else one for one in scripted(requests)]
+
+    subject, curriculum = collector(rollouts, groups=2, rounds=2, tasks=[broken, sound])
+    result = subject.collect(1)
+    assert result.invalid == {broken: "InvalidTask: no such check"}
+    assert [len(group) for group in result.groups] == [4] and result.shortfall == 1
+    assert list(curriculum.beliefs) == [sound]
+    assert broken not in subject.collect(2).invalid

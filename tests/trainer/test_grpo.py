@@ -18,6 +18,7 @@ from factory.agent.rollout import RolloutConfig, RolloutRequest
 from factory.core.errors import StaleWeights, TrainingStopped, UserError
 from factory.core.trajectory import Trajectory
 from trainer.canary import CanaryConfig
+from trainer.collect import Collected
 from trainer.grpo import GrpoConfig, GrpoRun
 from trainer.learner import LearnerConfig
 from trainer.metrics import read_metrics
@@ -230,9 +231,9 @@ def test_metrics_say_what_happened(tmp_path: Path) -> None:
     stored: list[tuple[int, int]] = []
     solved: list[bool | None] = []
 
-    def sink(step: int, trajectories: list[Trajectory]) -> None:
-        stored.append((step, len(trajectories)))
-        solved.extend(one.outcome.verdict.passed if one.outcome.verdict else None for one in trajectories)
+    def sink(step: int, collected: Collected) -> None:
+        stored.append((step, len(collected.trajectories)))
+        solved.extend(one.outcome.verdict.passed if one.outcome.verdict else None for one in collected.trajectories)
 
     run.sink = sink
     run.run(report=seen.append)

@@ -23,7 +23,7 @@ from trainer.evaluate import EvaluationConfig, evaluate, paired_gain
 from trainer.grpo import GrpoConfig
 from trainer.metrics import read_metrics
 from trainer.policies.storage import load_version
-from trainer.train import registered_path, training_pool, within_context
+from trainer.train import registered_path, run_pool, training_pool, within_context
 
 from .frontier import ENGINE, GRPO, ROLLOUT, World
 
@@ -44,6 +44,13 @@ def test_a_policy_is_registered_where_its_data_folder_holds_it(tmp_path: Path) -
     assert registered_path(policies / "tiny" / "abc", policies) == "policies/tiny/abc"
     assert registered_path(tmp_path / "data" / "other" / ".." / "policies" / "tiny", policies) == "policies/tiny"
     assert registered_path(tmp_path / "elsewhere", policies) == str(tmp_path / "elsewhere")
+
+
+def test_a_resumed_run_keeps_the_pool_it_began_with(tmp_path: Path) -> None:
+    first, second = "a" * 64, "b" * 64
+    assert run_pool(tmp_path / "run", lambda: {first: (3, 8)}) == {first: (3, 8)}
+    assert run_pool(tmp_path / "run", lambda: {first: (5, 8), second: (1, 8)}) == {first: (3, 8)}
+    assert run_pool(tmp_path / "other", lambda: {second: (1, 8)}) == {second: (1, 8)}
 
 
 def test_episodes_are_no_longer_than_the_engine_takes() -> None:
