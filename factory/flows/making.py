@@ -96,7 +96,11 @@ def judge_again(night: Night, digests: Sequence[Digest]) -> dict[str, Any]:
         if registry.status(digest) is TaskStatus.CANDIDATE and all(said.values()) and not checks(task.kind) <= set(said):
             missing.append(task)
     judged = [] if not missing or night.spent() else check(night, missing)
-    return {"judged_again": len(missing), "not_judged": [one.fault for one in judged if one.evidence is None]}
+    kinds = {task.digest: task.kind.value for task in missing}
+    return {
+        "judged_again": len(missing),
+        "not_judged": [{"kind": kinds[one.task], "fault": one.fault} for one in judged if one.evidence is None],
+    }
 
 
 def check(night: Night, tasks: Sequence[Task]) -> list[Judged]:

@@ -65,7 +65,7 @@ def task_costs(records: Records) -> list[dict[str, Any]]:
     """By kind, for one accepted task: seconds of making and checking candidates, and what its assessments sampled."""
     kind_of = {row.digest: row.kind.value for row in records.tasks if row.status is TaskStatus.ACCEPTED}
     making: dict[str, float] = defaultdict(float)
-    for kind, stage in records.shards():
+    for _, kind, stage in records.shards():
         making[kind] += stage.seconds
     sampled: dict[str, int] = defaultdict(int)
     rollouts: dict[str, int] = defaultdict(int)

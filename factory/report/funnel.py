@@ -9,6 +9,8 @@ from factory.core.assessment import TaskState, TaskStatus
 from factory.core.task import TaskKind
 from factory.report.records import Records
 
+JUDGE_AGAIN = "judge again"
+"""The stage that judges what a fault left unjudged."""
 EXAMPLES = 5
 """Most reasons shown of one filter."""
 _REFUSED = (TaskStatus.REJECTED, TaskStatus.QUARANTINED, TaskStatus.WITHDRAWN)
@@ -32,7 +34,7 @@ def funnel(records: Records) -> dict[str, Any]:
 
 def _kind(records: Records, kind: str) -> dict[str, Any]:
     rows = [row for row in records.tasks if row.kind == kind]
-    shards = [stage for of, stage in records.shards() if of == kind]
+    shards = [stage for _, of, stage in records.shards() if of == kind]
     statuses = Counter(row.status for row in rows)
     states = Counter(row.state for row in rows if row.status is TaskStatus.ACCEPTED)
     seconds = sum(stage.seconds for stage in shards)
@@ -71,8 +73,12 @@ def _refused(records: Records) -> list[dict[str, Any]]:
 
 
 def _not_judged(records: Records) -> list[dict[str, Any]]:
-    """Candidates that no filter could judge because the infrastructure failed: by fault."""
-    faults = Counter((kind, fault) for kind, stage in records.shards() for fault in stage.data["not_judged"])
+    """Candidates that no filter could judge because the infrastructure failed: by fault, as the last attempt met it."""
+    again = {run.id: stage for run, stage in records.of_stage(JUDGE_AGAIN)}
+    faults = Counter((one["kind"], one["fault"]) for stage in again.values() for one in stage.data["not_judged"])
+    for run, kind, stage in records.shards():
+        if run not in again:  # broken off before it, or candidates of `factory generate`
+            faults.update((kind, fault) for fault in stage.data["not_judged"])
     return [{"kind": kind, "fault": fault, "tasks": count} for (kind, fault), count in faults.most_common(EXAMPLES)]
 
 

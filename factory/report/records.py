@@ -61,12 +61,12 @@ class Records:
             if name in self.stages[run.id]:
                 yield run, self.stages[run.id][name]
 
-    def shards(self) -> Iterator[tuple[str, StageRow]]:
-        """Stages that made candidates, with their kind."""
-        for stages in self.stages.values():
+    def shards(self) -> Iterator[tuple[str, str, StageRow]]:
+        """Stages that made candidates, with their run and kind."""
+        for run, stages in self.stages.items():
             for name, stage in stages.items():
                 if found := _MAKE.fullmatch(name):
-                    yield found["kind"], stage
+                    yield run, found["kind"], stage
 
     def steps(self, run: str) -> list[StageRow]:
         """Training steps of a run, in order."""

@@ -47,6 +47,21 @@ def test_totals(trained: Small, found: dict[str, Any]) -> None:
     assert totals["holdout_tasks"] == sum(by_part.values()) - by_part["train"]
 
 
+def test_what_was_judged_at_a_later_start_is_no_longer_unjudged(small: Small, tmp_path: Path) -> None:
+    copy = small.copy(tmp_path / "data")
+    with Registry.open(copy.settings.database_url, copy.data / "blobs") as registry:
+        (run,) = registry.runs("nightly")
+        stage = next(name for name in registry.stages(run.id) if name.startswith("make terminal"))
+        shard = registry.stages(run.id)[stage].data
+        registry.record_stage(run.id, stage, {**shard, "not_judged": ["SandboxLost: gone", "SandboxLost: gone"]})
+        expected = [{"kind": "terminal", "fault": "SandboxLost: gone", "tasks": 2}]
+        assert figures(registry, copy.settings)["funnel"]["not_judged"] == expected
+        left = {"judged_again": 2, "not_judged": [{"kind": "terminal", "fault": "SandboxLost: still gone"}]}
+        registry.record_stage(run.id, "judge again", left)
+        expected = [{"kind": "terminal", "fault": "SandboxLost: still gone", "tasks": 1}]
+        assert figures(registry, copy.settings)["funnel"]["not_judged"] == expected
+
+
 def test_funnel(trained: Small, found: dict[str, Any]) -> None:
     (kind,) = found["funnel"]["kinds"].items()
     name, counts = kind
