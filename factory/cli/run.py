@@ -48,15 +48,16 @@ def nightly(
 def serve(config: ConfigOption = None, data: DataOption = None) -> None:
     """Serve the nightly flow on its schedule until interrupted."""
     settings = settings_of(config, data)
-    from factory.flows.prefect_home import settle
+    from factory.flows.prefect_home import scheduling_server, settle
     from factory.flows.workshop import check_settings
 
     check_settings(settings)
     settle((settings.data / "prefect").resolve())
-    from factory.flows.serve import serve as serve_flow
+    with scheduling_server():
+        from factory.flows.serve import serve as serve_flow
 
-    say(f"serving nightly at {settings.nightly.cron} ({settings.nightly.timezone}); stop with Ctrl-C")
-    serve_flow(settings, config)
+        say(f"serving nightly at {settings.nightly.cron} ({settings.nightly.timezone}); stop with Ctrl-C")
+        serve_flow(settings, config)
 
 
 def generate(

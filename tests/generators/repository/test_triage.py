@@ -17,16 +17,16 @@ CONFIG = TriageConfig(min_tests=2, max_suite_ms=1000, max_unstable_percent=25)
 class Told:
     """A suite whose runs show what is told: for each run the state of every test and, beside it, other facts."""
 
-    def __init__(self, *states: dict[str, str], **facts: Any) -> None:
-        self.states, self.facts = states, facts
+    def __init__(self, *states: dict[str, str], ms: tuple[int, ...] = (7, 7, 7, 7), **facts: Any) -> None:
+        self.states, self.ms, self.facts = states, ms, facts
         self.asked: list[Run] = []
 
     def run(self, runs: list[Run], limits: RunLimits, workers: int = 1) -> list[RunResult]:
         self.asked += runs
         known: dict[str, Any] = {"ended": "exit:0", "finished": True, "wall_ms": 500, "errors": ()} | self.facts
         return [
-            RunResult(key=run.key, running=None, states=states, ms=dict.fromkeys(states, 7), failures={}, **known)
-            for run, states in zip(runs, [*self.states, *[self.states[-1]] * 4][:4], strict=True)
+            RunResult(key=run.key, running=None, states=states, ms=dict.fromkeys(states, ms), failures={}, **known)
+            for run, states, ms in zip(runs, [*self.states, *[self.states[-1]] * 4][:4], self.ms, strict=True)
         ]
 
 
@@ -41,6 +41,13 @@ def test_a_clean_suite_is_run_as_it_is_shuffled_and_as_graders_run_it() -> None:
     assert len({run.shuffle for run in suite.asked}) == 3
     assert [run.plain for run in suite.asked].count(True) == 1
     assert {run.file for run in suite.asked} == {None}
+
+
+def test_what_else_the_machine_does_changes_no_limit() -> None:
+    """Three of four runs beside other work: limits, and with them digests, are those of an idle machine."""
+    busy = triage(Told(passing("a", "b"), ms=(900, 2600, 20, 700)), "p==1", CONFIG)  # type: ignore[arg-type]
+    idle = triage(Told(passing("a", "b"), ms=(20, 20, 20, 20)), "p==1", CONFIG)  # type: ignore[arg-type]
+    assert busy.limits() == idle.limits()
 
 
 @pytest.mark.parametrize(
@@ -78,11 +85,11 @@ def test_a_test_that_changes_is_left_out_of_a_project_that_serves() -> None:
 
 
 def test_a_slow_test_may_use_twenty_times_what_it_took_at_least() -> None:
-    """The next powers of four are 256 and 4096; what took 100 ms or less has the limit of all."""
-    profile = Profile(tests={"quick": 100, "slow": 200, "slower": 1025}, suite_ms=1400)
+    """The next powers of four are 256 and 4096; what took 250 ms or less has the limit of all."""
+    profile = Profile(tests={"quick": 250, "slow": 251, "slower": 1025}, suite_ms=1400)
     limits = profile.limits()
     assert limits.cpu_ms == {"slow": 20 * 256, "slower": 20 * 4096}
-    assert limits.other_ms == 20 * 100
+    assert limits.other_ms == 20 * 250
     assert limits.cpu_s * 1000 >= 20 * profile.suite_ms
     assert limits.wall_s > limits.cpu_s
 
