@@ -79,6 +79,10 @@ def nightly(config: Path, data: Path, day: date) -> tuple[str, ...]:
     return ("nightly", "--config", str(config), "--data", str(data), "--date", day.isoformat())
 
 
+def train(config: Path, data: Path, number: int) -> tuple[str, ...]:
+    return ("train", "--config", str(config), "--name", f"kills-{number}", "--data", str(data))
+
+
 def days() -> Iterator[date]:
     """One night after the other: a night that ends before its kill is followed by the next."""
     return (FIRST + timedelta(days=number) for number in range(1000))
@@ -145,39 +149,43 @@ def test_twenty_kills_of_the_nightly_flow(config: Path, whole: tuple[Path, float
 
 
 def test_ten_kills_of_training(config: Path, whole: tuple[Path, float, float], tmp_path: Path) -> None:
+    """Runs one after the other, each from the version that the one before it made, until ten kills have met them."""
     reference, _, _ = whole
     data = tmp_path / "data"
     shutil.copytree(reference, data, ignore=shutil.ignore_patterns("cache", "prefect"))
-    name = ("train", "--config", str(config), "--name", "kills", "--data")
-    begin, seconds = timed((*name, str(reference)), "train: 6 to do", tmp_path / "out")
-    moments, killer = Moments(begin, seconds, random.Random(10)), Killer((*name, str(data)), tmp_path / "log")
-    while len(killer.kills) < TRAINING_KILLS:
-        assert not (killer.run(moments.next()) and len(killer.kills) < TRAINING_KILLS), "it ended before it was killed often"
-    assert killer.run()
-    (trained,), (expected,) = (
-        select(one, "SELECT weights FROM policies ORDER BY id DESC LIMIT 1") for one in (data, reference)
-    )
-    steps = select(data, "SELECT count(*) FROM run_stages WHERE run = 'train/kills' AND stage LIKE 'train/%'")
-    kills = [round(at, 1) for at in killer.kills]
-    report("train", begin=round(begin, 1), whole=round(seconds, 1), weights=trained[0][:12], kills=kills)
-    assert steps == [(6,)]
-    assert trained == expected
+    begin, seconds = timed(train(config, reference, 1), "train: 6 to do", tmp_path / "out")
+    moments, killers = Moments(begin, seconds, random.Random(10)), []
+    while sum(len(killer.kills) for killer in killers) < TRAINING_KILLS:
+        killer = Killer(train(config, data, len(killers) + 1), tmp_path / "log")
+        killers.append(killer)
+        done = False
+        while not done and sum(len(one.kills) for one in killers) < TRAINING_KILLS:
+            done = killer.run(moments.next())
+        assert done or killer.run()
+    for number in range(2, len(killers) + 1):
+        assert Killer(train(config, reference, number), reference.parent / "log").run()
+    kills = [round(at, 1) for killer in killers for at in killer.kills]
+    report("train", begin=round(begin, 1), whole=round(seconds, 1), runs=len(killers), kills=kills)
+    assert len(kills) == TRAINING_KILLS
+    steps = select(data, "SELECT count(*) FROM run_stages WHERE stage LIKE 'train/%' GROUP BY run")
+    assert steps == [(6,)] * len(killers)
+    assert versions(data) == versions(reference)
     assert _evaluations(data) == _evaluations(reference)
     assert _rollouts(data) == _rollouts(reference)
-    assert killer.left() == []
+    assert [left for killer in killers for left in killer.left()] == []
     sound(data)
 
 
-def _evaluations(data: Path) -> list[tuple[str, str]]:
+def _evaluations(data: Path) -> list[tuple[str, str, str]]:
     return select(
-        data, "SELECT stage, data FROM run_stages WHERE run = 'train/kills' AND stage LIKE 'evaluate %' ORDER BY stage"
+        data, "SELECT run, stage, data FROM run_stages WHERE run LIKE 'train/%' AND stage LIKE 'evaluate %' ORDER BY run, stage"
     )
 
 
-def _rollouts(data: Path) -> list[tuple[str, str, int, int]]:
+def _rollouts(data: Path) -> list[tuple[str, str, str, int, int]]:
     """What was rolled out, in training and evaluation, with its outcome."""
     return select(
         data,
-        "SELECT purpose, group_key, member, solved FROM trajectories WHERE run = 'train/kills' "
-        "ORDER BY purpose, group_key, member, policy",
+        "SELECT run, purpose, group_key, member, solved FROM trajectories WHERE run LIKE 'train/%' "
+        "ORDER BY run, purpose, group_key, member, policy",
     )
