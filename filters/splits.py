@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from factory.core.digest import Digest
 from factory.core.errors import SplitViolation, UserError
 from factory.core.streams import stream
-from factory.core.task import Candidate
+from factory.core.task import Candidate, repository_key
 
 logger = logging.getLogger(__name__)
 
@@ -46,7 +46,7 @@ class SplitConfig:
     apart_families: tuple[str, ...] = ()
     """Families never trained on."""
     apart_repositories: tuple[str, ...] = ()
-    """Repositories never trained on, by the name in their split key."""
+    """Repositories never trained on, by name, in any spelling."""
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -168,7 +168,7 @@ def _join(members: Sequence[Member], config: SplitConfig, sealed: Mapping[str, s
 
 def _apart(member: Member, config: SplitConfig) -> str:
     """Which family or repository sets a member apart; empty when none does."""
-    repositories = {f"repository:{name}" for name in config.apart_repositories}
+    repositories = {repository_key(name) for name in config.apart_repositories}
     found = [*(set(member.families) & set(config.apart_families)), *(set(member.keys) & repositories)]
     return min(found, default="")
 

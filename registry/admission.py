@@ -9,10 +9,11 @@ from dataclasses import dataclass
 
 from factory.core.blobs import BlobStore, get_json
 from factory.core.digest import Digest, canonical_bytes, canonical_text, digest_bytes
-from factory.core.errors import Excluded, InvalidTask, NotFound
-from factory.core.task import SCHEME, Candidate, Task, TaskKind
+from factory.core.errors import Excluded, InvalidTask, NotFound, UserError
+from factory.core.task import REPOSITORY, SCHEME, Candidate, Task, TaskKind, repository_key
 
-_REPOSITORY = "repository:"
+_KEY = re.compile(r"[a-z][a-z0-9-]*:.*\S.*", re.DOTALL)
+"""Kind and value: the kind in one spelling, or `Repository:` would be a repository's key that is not compared."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,8 +41,8 @@ def admit(candidate: Candidate, blobs: BlobStore, present: set[Digest], excluded
     if not candidate.origin.generator or not candidate.origin.generator_version:
         raise InvalidTask(f"task {name!r} has no provenance: its origin names no generator and version")
     check_keys(candidate.keys.keys, name, excluded)
-    if task.kind is TaskKind.REPOSITORY and not any(key.startswith(_REPOSITORY) for key in candidate.keys.keys):
-        raise InvalidTask(f"task {name!r} is of a repository but has no key {_REPOSITORY}<name>")
+    if task.kind is TaskKind.REPOSITORY and not any(key.startswith(REPOSITORY) for key in candidate.keys.keys):
+        raise InvalidTask(f"task {name!r} is of a repository but has no key {REPOSITORY}<name>")
     if any(not family or "\n" in family for family in candidate.families):
         raise InvalidTask(f"task {name!r} has a family without a name")
     value = task.manifest()
@@ -62,21 +63,35 @@ def admit(candidate: Candidate, blobs: BlobStore, present: set[Digest], excluded
 
 
 def check_keys(keys: tuple[str, ...], name: str, excluded: frozenset[str]) -> None:
-    """Raise InvalidTask unless there are keys of the form `kind:value`, Excluded for an excluded repository."""
+    """Raise unless `keys` may be split keys of the task `name`.
+
+    InvalidTask: none, one that is not of the form `kind:value`, or one of a repository that is not in the form of
+    `repository_key`. Excluded: one of an excluded repository.
+    """
     if not keys:
         raise InvalidTask(f"task {name!r} has no split keys: nothing would keep it out of a holdout's company")
     for key in keys:
-        kind, _, value = key.partition(":")
-        if not kind or not value.strip():
-            raise InvalidTask(f"task {name!r} has the split key {key!r}; it must be kind:value")
-        if key.startswith(_REPOSITORY) and repository_name(value) in excluded:
-            raise Excluded(f"excluded repository: task {name!r} comes from {value!r}, of which evaluation sets are made")
+        if not _KEY.fullmatch(key):
+            raise InvalidTask(f"task {name!r} has the split key {key!r}; it must be kind:value, the kind of a-z, 0-9 and -")
+        if key.startswith(REPOSITORY):
+            _check_repository(key, name, excluded)
+
+
+def _check_repository(key: str, name: str, excluded: frozenset[str]) -> None:
+    value = key.removeprefix(REPOSITORY)
+    try:
+        canonical = repository_key(value)
+    except UserError as error:
+        raise InvalidTask(f"task {name!r} has the split key {key!r}: {error}") from error
+    if key != canonical:
+        raise InvalidTask(f"task {name!r} has the split key {key!r}; the key of that repository is {canonical!r}")
+    if repository_name(value) in excluded:
+        raise Excluded(f"excluded repository: task {name!r} comes from {value!r}, of which evaluation sets are made")
 
 
 def repository_name(value: str) -> str:
-    """The name by which repositories are compared: no owner, lower case, runs of `-`, `_` and `.` as one `-`."""
-    last = value.strip().removesuffix("/").removesuffix(".git").rsplit("/", 1)[-1]
-    return re.sub(r"[-_.]+", "-", last).lower()
+    """The name by which repositories are excluded: canonical and without owners, so that forks count too. Raises UserError."""
+    return repository_key(value).removeprefix(REPOSITORY).rsplit("/", 1)[-1]
 
 
 def trees(task: Task) -> tuple[Digest, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +12,7 @@ from factory.core.assessment import TaskState, TaskStatus
 from factory.core.digest import Digest
 from factory.core.errors import UserError
 from factory.core.statistics import Interval, wilson
-from factory.core.task import TaskKind
+from factory.core.task import REPOSITORY, TaskKind, repository_key
 from registry.base import Store
 from registry.tables import assessments, origins, split_tasks, splits, task_families, task_keys, task_states, tasks
 
@@ -77,7 +78,8 @@ class QueryStore(Store):
         """Tasks that fit every filter given, by name, then digest. Without `status` the withdrawn are left out.
 
         `line` says whose assessments count (default: the newest of any line), `split` which split (default: the
-        newest), `source` a repository's name or the exact `Origin.source`. Raises UserError for a negative limit.
+        newest), `source` a repository's name in any spelling or the exact `Origin.source`. Raises UserError for a
+        negative limit.
         """
         if limit is not None and limit < 0:
             raise UserError("limit", limit, "a number of tasks, 0 or more")
@@ -151,10 +153,17 @@ def _filters(
     if family is not None:
         filters.append(tasks.c.digest.in_(select(task_families.c.task).where(task_families.c.family == family)))
     if source is not None:
-        of_repository = select(task_keys.c.task).where(task_keys.c.key == f"repository:{source}")
+        of_repository = select(task_keys.c.task).where(task_keys.c.key.in_(_repository_keys(source)))
         of_origin = select(origins.c.task).where(origins.c.source == source)
         filters.append(tasks.c.digest.in_(of_repository.union(of_origin)))
     return filters
+
+
+def _repository_keys(source: str) -> set[str]:
+    """Keys that the name of a repository may have; the name as it stands too, which older rows hold."""
+    with suppress(UserError):
+        return {REPOSITORY + source, repository_key(source)}
+    return {REPOSITORY + source}
 
 
 def _row(row: Any) -> TaskRow:

@@ -1,7 +1,7 @@
 """The tables. Digests are 64 hexadecimal digits, timestamps are UTC in ISO 8601, JSON is text.
 
-What the database itself refuses (changes of immutable rows, leaks across a split, excluded
-repositories) is written as triggers in `migrations/versions/r0002_guards.py`.
+What the database itself refuses (changes of immutable rows, leaks across a split, excluded repositories,
+acceptance without evidence) is written as triggers in `r0002_guards.py` and `r0004_canonical.py` of `migrations/versions`.
 """
 
 from __future__ import annotations

@@ -144,13 +144,14 @@ class TaskStore(Store):
             return {row.name: row.reason for row in rows}
 
     def exclude(self, repository: str, reason: str) -> None:
-        """Refuse tasks of `repository` from now on; a no-op when it is excluded. Earlier ones stay until they are withdrawn."""
+        """Refuse tasks of `repository` from now on; a no-op when it is excluded. Earlier ones stay until they are withdrawn.
+
+        Any spelling, owner and all, excludes the name with every owner, and for ever. Raises UserError for no name.
+        """
         name = repository_name(repository)
-        if not name:
-            raise UserError("repository", repository, "the name of a repository")
-        if name in self.excluded():
-            return
         with self._database.write() as connection:
+            if _excluded(connection, name):
+                return
             insert_rows(connection, excluded_repositories, [{"name": name, "reason": plain(reason), "created_at": now()}])
             audit.record(connection, [("exclude", name, {"reason": plain(reason)})])
 
@@ -254,6 +255,11 @@ def _known(connection: Connection, digests: list[Digest]) -> set[Digest]:
     for some in chunks(digests):
         found.update(connection.execute(select(tasks.c.digest).where(tasks.c.digest.in_(some))).scalars())
     return found
+
+
+def _excluded(connection: Connection, name: str) -> bool:
+    found = select(excluded_repositories.c.name).where(excluded_repositories.c.name == name)
+    return connection.execute(found).first() is not None
 
 
 def _ordered(table: Any, column: Any, digest: Digest) -> Any:

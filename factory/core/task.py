@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any
 
 from factory.core.blobs import BlobStore, get_json, put_json
 from factory.core.digest import Digest, Json, digest_of
+from factory.core.errors import UserError
 
 SCHEME = 1
 """Version of the manifest's form; part of every digest."""
+
+REPOSITORY = "repository:"
+"""How the split key of a repository begins."""
+
+_UNSEEN = frozenset({"Cf", "Mn", "Me"})
+"""Unicode categories of format characters and marks: they set a name apart for programs, not for people."""
 
 
 class TaskKind(StrEnum):
@@ -75,6 +84,8 @@ class EnvironmentSpec:
     umask: int = 0o022
     hash_seed: int = 0
     network: str = "none"
+    cores: int = 0
+    """Processor cores that programs see; 0: those of the machine. Left out of the manifest when 0."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,6 +114,8 @@ class Task:
         """Canonical JSON of the content; provenance, names, status, scores and splits stay outside."""
         value = asdict(self)
         value["kind"] = self.kind.value
+        if self.environment.cores == 0:  # names given before there was this field stay as they are
+            del value["environment"]["cores"]
         return {"scheme": SCHEME, **value}
 
     @property
@@ -169,10 +182,36 @@ class SplitKeys:
     """What decides which side of a split a task stands on: connected by any shared key.
 
     Each key is a string with its kind in front: `repository:sqlparse`, `signature:rename+count`,
-    `slots:pool-3`, `cluster:<digest>`. A holdout takes connected components whole.
+    `slots:pool-3`, `cluster:<digest>`. A holdout takes connected components whole. Those of
+    repositories are in the one form that `repository_key` gives.
     """
 
     keys: tuple[str, ...]
+
+
+def repository_key(name: str) -> str:
+    """The split key of the repository that `name` means: one key for every spelling of it.
+
+    NFKC, lower case, without format characters and marks, `.git` and what is not a letter or digit of ASCII at either
+    end of a path segment left out, any other run of such characters one `-`. Owners stay, with a single `/` after each.
+    Idempotent after the prefix. Raises UserError when nothing is left.
+
+    >>> repository_key("Zope/zope.interface.git")
+    'repository:zope/zope-interface'
+    """
+    folded = unicodedata.normalize("NFKC", name).lower()
+    seen = "".join(letter for letter in folded if unicodedata.category(letter) not in _UNSEEN)
+    bare = re.sub(r"(?:\.git[^a-z0-9]*)+$", "", seen)
+    segments = (re.sub(r"[^a-z0-9]+", "-", segment).strip("-") for segment in bare.split("/"))
+    path = "/".join(filter(None, segments))
+    if not path:
+        raise UserError("repository", name, "a name with a letter a-z or a digit in it")
+    return REPOSITORY + path
+
+
+def canonical_key(key: str) -> str:
+    """A split key with its repository's name in canonical form; keys of other kinds as they are. Raises UserError."""
+    return repository_key(key.removeprefix(REPOSITORY)) if key.startswith(REPOSITORY) else key
 
 
 @dataclass(frozen=True, kw_only=True)

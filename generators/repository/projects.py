@@ -13,6 +13,7 @@ from factory.core.blobs import BlobStore
 from factory.core.digest import Digest, digest_of
 from factory.core.errors import UserError
 from factory.core.files import FileTree
+from factory.core.task import repository_key
 from generators.repository import sources
 
 NEVER_SOURCE = r"(test_.*|.*_test|tests|conftest|sitecustomize|usercustomize|_pytest.*|pytest.*)\.py"
@@ -65,8 +66,8 @@ class Project:
 
     @property
     def key(self) -> str:
-        """The split key."""
-        return f"repository:{self.name}"
+        """The split key, the same for every spelling of the name. Raises UserError for a name without a letter or digit."""
+        return repository_key(self.name)
 
     def is_test(self, path: str) -> bool:
         """Whether a file belongs to the tests."""

@@ -25,7 +25,7 @@ from typing import IO, Any
 
 from factory.core.digest import Digest, digest_bytes
 from factory.core.errors import FactoryError, UserError
-from factory.core.task import Candidate, Origin, SplitKeys, Task
+from factory.core.task import Candidate, Origin, SplitKeys, Task, canonical_key
 from registry.admission import named_blobs
 from registry.store import Registry
 
@@ -124,12 +124,13 @@ def _candidates(record: dict[str, Any], source: Path, number: int) -> list[Candi
                 origin=Origin(**origin),
                 name=record["name"],
                 families=tuple(record["families"]),
-                keys=SplitKeys(keys=tuple(record["keys"])),
+                # Files of older registries may spell repositories in other ways.
+                keys=SplitKeys(keys=tuple(dict.fromkeys(map(canonical_key, record["keys"])))),
                 text=record["text"],
             )
             for origin in record["origins"]
         ]
-    except (KeyError, TypeError, ValueError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise UserError(f"{source}:{number}", record.get("task"), f"a task of this version ({error})") from error
     if not found or task.digest != record["task"]:
         raise UserError(f"{source}:{number}", record["task"], f"the digest of its content, {task.digest}, and an origin")

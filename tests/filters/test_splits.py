@@ -15,6 +15,7 @@ from scipy.sparse.csgraph import connected_components
 from factory.core.blobs import MemoryBlobs
 from factory.core.digest import digest_of
 from factory.core.errors import UserError
+from factory.core.task import repository_key
 from filters.contamination.duplicates import DuplicateIndex
 from filters.splits import COMPOSITIONS, FAMILIES, TRAIN, Member, SplitConfig, components, plan_split
 from generators.terminal.generator import TerminalGenerator
@@ -106,6 +107,13 @@ def test_families_and_repositories_set_apart_take_their_components() -> None:
     ]
     plan = plan_split(found, SplitConfig(compositions=0, apart_families=("link",), apart_repositories=("parse",)))
     assert [plan.parts[one.task] for one in found] == [FAMILIES, FAMILIES, TRAIN, TRAIN, FAMILIES]
+
+
+@pytest.mark.parametrize("spelling", ["zope.interface", "Zope_Interface", "zope-interface.git", "ｚｏｐｅ-interface/"])
+def test_repositories_are_set_apart_by_any_spelling(spelling: str) -> None:
+    found = [member(1, repository_key("zope.interface"), "negate"), member(2, "repository:zope", "negate")]
+    config = SplitConfig(compositions=0, apart_repositories=(spelling,))
+    assert plan_split(found, config).parts == {digest_of(1): FAMILIES, digest_of(2): TRAIN}
 
 
 def test_repositories_are_never_a_holdout_of_compositions() -> None:

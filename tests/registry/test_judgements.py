@@ -64,6 +64,38 @@ def test_acceptance_needs_validity_evidence_whose_latest_word_is_passed(registry
     assert registry.set_status(digest, A, "")
 
 
+@pytest.mark.parametrize("known", ["none", "failed since", "of another filter", "of another task"])
+def test_the_database_accepts_on_passed_validity_evidence_alone(registry: Registry, digest: str, raw: Raw, known: str) -> None:
+    bad = replace(VALID, passed=False, reason="flaky")
+    other = registry.register(candidate(registry.blobs, 1)).digest
+    held = {
+        "none": [],
+        "failed since": [(digest, VALID), (digest, bad)],
+        "of another filter": [(digest, replace(VALID, filter="loopholes"))],
+        "of another task": [(other, VALID)],
+    }
+    registry.add_evidence_many(held[known])
+    with pytest.raises(IntegrityError, match="without passed validity evidence"):
+        raw(f"UPDATE tasks SET status = 'accepted' WHERE digest = '{digest}'")
+    columns = "kind, name, reason, instruction, text, origin, created_at"
+    with pytest.raises(IntegrityError, match="without passed validity evidence"):
+        raw(f"INSERT INTO tasks (digest, status, {columns}) SELECT '{'0' * 64}', 'accepted', {columns} FROM tasks")
+    assert registry.status(digest) is C
+    registry.add_evidence(digest, VALID)
+    raw(f"UPDATE tasks SET status = 'accepted' WHERE digest = '{digest}'")
+    assert registry.status(digest) is A
+
+
+def test_an_accepted_task_in_doubt_keeps_its_status_until_it_is_moved(registry: Registry, digest: str, raw: Raw) -> None:
+    registry.add_evidence(digest, VALID)
+    registry.set_status(digest, A, "")
+    registry.add_evidence(digest, replace(VALID, passed=False, reason="flaky"))
+    raw("UPDATE tasks SET status = 'accepted', reason = 'still'")
+    assert registry.set_status(digest, Q, "flaky")
+    with pytest.raises(IntegrityError, match="without passed validity evidence"):
+        raw("UPDATE tasks SET status = 'accepted'")
+
+
 @pytest.mark.parametrize("status", [R, Q, W])
 def test_bad_news_needs_a_reason(registry: Registry, digest: str, status: TaskStatus) -> None:
     with pytest.raises(RegistryError, match="without a reason"):

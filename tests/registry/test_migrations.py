@@ -10,7 +10,8 @@ from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import inspect, text
 
-from factory.core.errors import RegistryError
+from factory.core.assessment import TaskStatus
+from factory.core.errors import RegistryError, SplitViolation
 from registry.database import Database
 from registry.migrations import config
 from registry.schema import REVISIONS, prepare, revision
@@ -82,6 +83,68 @@ def test_an_upgrade_that_fails_leaves_the_old_schema(empty: Database, monkeypatc
     with empty.write() as connection:
         connection.execute(text("DELETE FROM excluded_repositories"))
     prepare(empty, upgrade=True)
+
+
+def _old_tasks(empty: Database, keys: dict[str, str], parts: dict[str, str]) -> None:
+    """A registry of revision r0003 with a task for each of `keys`, and a sealed split."""
+    with empty.write() as connection:
+        command.upgrade(config(connection), "r0003")
+        for task, key in keys.items():
+            values = f"'{task * 64}', 'repository', '{task}', 'candidate', '', '', '', '', ''"
+            columns = "digest, kind, name, status, reason, instruction, text, origin, created_at"
+            connection.execute(text(f"INSERT INTO tasks ({columns}) VALUES ({values})"))
+            connection.execute(text("INSERT INTO task_keys VALUES (:task, :key, 0)"), {"task": task * 64, "key": key})
+        connection.execute(
+            text("INSERT INTO splits (name, digest, sealed, created_at) VALUES ('main', '', :sealed, '')"), {"sealed": False}
+        )
+        for task, part in parts.items():
+            connection.execute(text("INSERT INTO split_tasks VALUES ('main', :task, :part)"), {"task": task * 64, "part": part})
+        connection.execute(text("UPDATE splits SET sealed = :sealed"), {"sealed": True})
+
+
+def test_an_upgrade_leaves_old_keys_and_adds_canonical_ones(
+    empty: Database, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    keys = {
+        "a": "repository:zope.interface",
+        "b": "repository:zope.interface",
+        "c": "repository:plain",
+        "d": "repository:My_Project",
+        "e": "repository:my.project",
+        "f": "repository:django.git",
+        "0": "signature:Copy",
+        "1": "repository:/",
+    }
+    # The old guards took these two for two repositories.
+    parts = {"a": "holdout-families", "b": "holdout-families", "d": "train", "e": "holdout-families", "c": "train"}
+    _old_tasks(empty, keys, parts)
+    with empty.write() as connection:
+        connection.execute(text("INSERT INTO excluded_repositories VALUES ('our eval', 'ours', '')"))
+    prepare(empty, upgrade=True)
+    with Registry.open(empty.url.render_as_string(hide_password=False), tmp_path / "blobs") as registry:
+        added = {"a": ["repository:zope-interface"], "b": ["repository:zope-interface"], "e": ["repository:my-project"]}
+        for task, key in keys.items():
+            assert list(registry.keys(task * 64)) == [key, *added.get(task, [])]
+        claimed = registry.key_parts("main", ["repository:zope-interface", "repository:my-project", *keys.values()])
+        assert claimed["repository:zope-interface"] == claimed["repository:my-project"] == "holdout-families"
+        assert claimed["repository:My_Project"] == "train"
+        assert registry.check_split("main") == []
+        assert registry.excluded()["our eval"] == registry.excluded()["our-eval"] == "ours"
+        with pytest.raises(SplitViolation):
+            registry.add_keys([("c" * 64, "repository:zope-interface")])
+    assert [record.getMessage() for record in caplog.records if record.levelname == "WARNING"] == [
+        "1 tasks keep 'repository:My_Project' alone: 'repository:my-project' belongs to another part of their split"
+    ]
+
+
+def test_an_accepted_task_of_an_older_schema_stays(empty: Database, tmp_path: Path) -> None:
+    _old_tasks(empty, {"a": "repository:plain"}, {"a": "train"})
+    with empty.write() as connection:
+        connection.execute(text("UPDATE tasks SET status = 'accepted'"))
+    prepare(empty, upgrade=True)
+    with Registry.open(empty.url.render_as_string(hide_password=False), tmp_path / "blobs") as registry:
+        assert registry.status("a" * 64) is TaskStatus.ACCEPTED
+        assert registry.keys("a" * 64) == ("repository:plain",)
 
 
 def test_a_newer_schema_is_refused_in_one_clear_line(registry: Registry, raw: Raw, tmp_path: Path) -> None:

@@ -5,14 +5,14 @@ import time
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Connection, event, insert
+from sqlalchemy import Connection, event, insert, update
 
 from factory.core.assessment import TaskState, TaskStatus
 from factory.core.errors import UserError
 from factory.core.policy import PolicyVersion
 from factory.core.task import TaskKind
 from registry.store import Registry
-from registry.tables import assessments, origins, split_tasks, splits, task_families, task_keys, task_states, tasks
+from registry.tables import assessments, evidence, origins, split_tasks, splits, task_families, task_keys, task_states, tasks
 from tests.registry.material import POLICY, VALID, assessment, candidate
 
 OTHER = PolicyVersion(line="other", weights="b" * 64)
@@ -174,10 +174,13 @@ def _fill(registry: Registry, count: int) -> None:
         connection.execute(
             insert(tasks),
             [
-                {"digest": digest, "kind": "terminal", "name": f"terminal/{number:06d}", "status": "accepted", **blank}
+                {"digest": digest, "kind": "terminal", "name": f"terminal/{number:06d}", "status": "candidate", **blank}
                 for number, digest in enumerate(digests)
             ],
         )
+        passed = {**{name: getattr(VALID, name) for name in VALID.__dataclass_fields__}, "created_at": ""}
+        connection.execute(insert(evidence), [{"task": digest, **passed} for digest in digests])
+        connection.execute(update(tasks).values(status="accepted"))
         connection.execute(
             insert(origins),
             [

@@ -104,9 +104,7 @@ def test_a_tree_with_a_file_that_is_not_stored_is_refused_each_time(registry: Re
             registry.register(spoilt)
 
 
-@pytest.mark.parametrize(
-    "name", ["django", "Django", "scikit_learn", "scikit-learn", "pallets/flask", "psf/requests", "pytest"]
-)
+@pytest.mark.parametrize("name", ["django", "scikit-learn", "pallets/flask", "github-com/psf/requests", "pytest"])
 def test_repositories_of_swe_bench_are_excluded(registry: Registry, raw: Raw, name: str) -> None:
     one = candidate(registry.blobs, kind=TaskKind.REPOSITORY, keys=(f"repository:{name}",))
     with pytest.raises(Excluded, match=name):
@@ -135,7 +133,7 @@ def test_the_twelve_repositories_are_seeded_and_more_can_follow(registry: Regist
     registry.exclude("someone/Some_Project.git", "an evaluation set of ours")
     assert registry.excluded()["some-project"] == "an evaluation set of ours"
     with pytest.raises(Excluded):
-        registry.register(candidate(registry.blobs, kind=TaskKind.REPOSITORY, keys=("repository:some.project",)))
+        registry.register(candidate(registry.blobs, kind=TaskKind.REPOSITORY, keys=("repository:fork/some-project",)))
 
 
 def test_a_repository_task_needs_its_repository_key_but_similar_names_are_free(registry: Registry) -> None:
@@ -216,7 +214,7 @@ def test_a_replaced_row_is_refused_too(registry: Registry, raw: Raw) -> None:
     with pytest.raises(IntegrityError, match="immutable"):
         raw(
             "INSERT OR REPLACE INTO tasks (digest, kind, name, status, reason, instruction, text, origin, created_at) "
-            f"VALUES ('{digest}', 'database', 'x', 'accepted', '', '', '', '', '')"
+            f"VALUES ('{digest}', 'database', 'x', 'candidate', '', '', '', '', '')"
         )
 
 

@@ -2,7 +2,7 @@
 
 - `audit` takes only the next link of its chain; it and the other append-only tables refuse UPDATE and DELETE.
 - `tasks`: content never changes, no row goes, nothing leaves `withdrawn`.
-- `task_keys`: no key of an excluded repository; keys only grow.
+- `task_keys`: no key of an excluded repository (r0004 says it anew); keys only grow.
 - `split_tasks`, `split_keys`: a task joins a part only when none of its keys is in another part, and then
   claims all of them; once sealed a split takes new tasks only in `train`, and only `train` loses tasks.
 
@@ -12,6 +12,8 @@ SQLite's INSERT OR REPLACE deletes without firing delete triggers, hence the gua
 from __future__ import annotations
 
 from alembic import op
+
+from registry.migrations.triggers import embedded, postgresql_function, refuse
 
 revision = "r0002"
 down_revision = "r0001"
@@ -94,41 +96,21 @@ CLAIMS = [("task_keys", _CLAIM_KEY), ("split_tasks", _CLAIM_KEYS)]
 
 
 def upgrade() -> None:
-    sqlite = op.get_bind().dialect.name == "sqlite"
     for number, (table, event, columns, condition, refusal) in enumerate(REFUSALS):
-        of = f" OF {columns}" if columns else ""
-        name = f"guard_{number:02d}_{table}_{event.lower()}"
-        if sqlite:
-            op.execute(
-                f"CREATE TRIGGER {name} BEFORE {event}{of} ON {table} FOR EACH ROW "
-                f"WHEN {condition} BEGIN SELECT RAISE(ABORT, '{refusal}'); END"
-            )
-        else:
-            _postgresql_refusal(name, f"{event}{of}", event, table, condition, refusal)
+        refuse(f"guard_{number:02d}_{table}_{event.lower()}", table, event, condition, refusal, columns=columns)
     for table, claim in CLAIMS:
         name = f"claim_{table}"
-        if sqlite:
+        if embedded():
             op.execute(f"CREATE TRIGGER {name} AFTER INSERT ON {table} FOR EACH ROW BEGIN {claim} END")
         else:
-            _postgresql_function(name, f"{claim} RETURN NULL;")
+            postgresql_function(name, f"{claim} RETURN NULL;")
             op.execute(f"CREATE TRIGGER {name} AFTER INSERT ON {table} FOR EACH ROW EXECUTE FUNCTION {name}()")
-    if not sqlite:
+    if not embedded():
         _postgresql_truncations()
-
-
-def _postgresql_refusal(name: str, event: str, kind: str, table: str, condition: str, refusal: str) -> None:
-    passed = "OLD" if kind == "DELETE" else "NEW"
-    raising = f"RAISE EXCEPTION '{refusal}' USING ERRCODE = 'integrity_constraint_violation';"
-    _postgresql_function(name, f"IF {condition} THEN {raising} END IF; RETURN {passed};")
-    op.execute(f"CREATE TRIGGER {name} BEFORE {event} ON {table} FOR EACH ROW EXECUTE FUNCTION {name}()")
 
 
 def _postgresql_truncations() -> None:
     refusal = "RAISE EXCEPTION '% is never emptied', TG_TABLE_NAME USING ERRCODE = 'integrity_constraint_violation';"
-    _postgresql_function("guard_truncate", refusal)
+    postgresql_function("guard_truncate", refusal)
     for table in (*APPEND_ONLY, "tasks", "splits", "split_tasks", "excluded_repositories"):
         op.execute(f"CREATE TRIGGER guard_{table}_truncate BEFORE TRUNCATE ON {table} EXECUTE FUNCTION guard_truncate()")
-
-
-def _postgresql_function(name: str, body: str) -> None:
-    op.execute(f"CREATE FUNCTION {name}() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN {body} END $$")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,19 @@ def test_the_fleet_is_pinned_and_apart_from_evaluations() -> None:
     assert names.isdisjoint(EVALUATED)
     assert all(is_digest(project.sha256) and project.licence for project in fleet.projects)
     assert all("==" in line and "--hash=sha256:" in line for lines in fleet.locks.values() for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("name", "key"),
+    [
+        ("sqlparse", "repository:sqlparse"),
+        ("zope.interface", "repository:zope-interface"),
+        ("My_Project", "repository:my-project"),
+    ],
+)
+def test_the_split_key_is_the_same_for_every_spelling(name: str, key: str) -> None:
+    project = replace(load_fleet().projects[0], name=name)
+    assert project.key == key and project.release.startswith(f"{name}==")
 
 
 GOOD = '[locks]\nl = []\n[[project]]\nname="p"\nversion="1"\nfolder="/p"\nsources=["p"]\ntests=["t"]\nlicence="MIT"\nlock="l"\n'

@@ -177,3 +177,26 @@ def test_a_blob_that_the_file_lacks_and_an_excluded_repository_are_refused(
     with pytest.raises(Excluded):
         import_tasks(other, path)
     assert other.query() == []
+
+
+def test_files_of_older_registries_arrive_with_canonical_keys(
+    registry: Registry, other: Registry, digests: list[str], tmp_path: Path
+) -> None:
+    path = tmp_path / "tasks.jsonl"
+    export_tasks(registry, digests[:1], path)
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    record = next(line for line in lines if "task" in line)
+    for keys, error in (
+        (["repository:django/"], Excluded),
+        (["repository:\ufeffpsf/django.git"], Excluded),
+        (["repository:/"], UserError),
+        ([3], UserError),
+    ):
+        record["keys"] = keys
+        path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+        with pytest.raises(error):
+            import_tasks(other, path)
+    record["keys"] = ["signature:Copy", "repository:zope.interface", "repository:zope-interface"]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert import_tasks(other, path).created == 1
+    assert other.keys(digests[0]) == ("signature:Copy", "repository:zope-interface")
