@@ -9,7 +9,7 @@ DATA ?= data/demo
 SHORT ?=
 CONFIG := $(if $(SHORT),configs/demo-short.toml,configs/demo.toml)
 
-.PHONY: help setup demo smollm2 test test-fast test-long lint format clean
+.PHONY: help setup demo smollm2 test test-fast test-long bench-sandboxes lint format clean
 
 help: ## what there is
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -41,6 +41,9 @@ test-fast: setup ## seconds, for every change
 
 test-long: setup ## kills, soaks and matrices
 	$(BIN)/python -m pytest -m long
+
+bench-sandboxes: setup ## our sandboxes against plain containers (ARGS="--repeats 5 --live 1,16": a quick one)
+	$(BIN)/python -m tests.benchmarks.sandboxes $(ARGS)
 
 lint: setup ## style, types and layers
 	$(BIN)/ruff check .

@@ -1,8 +1,8 @@
 """The one settings model: `factory.toml`, overridden by environment variables, overridden by flags.
 
 `FACTORY_POLICY__LINE=tiny` sets `policy.line`. Sections of rooms whose configuration lives beside their code
-(`terminal`, `database`, `repository`, `warmstart`, `train`, `screen`) are tables here; `section` turns one into its typed
-configuration, so that listing tasks does not import torch.
+(`terminal`, `database`, `repository`, `warmstart`, `train`, `screen`, `determinism`) are tables here; `section` turns one
+into its typed configuration, so that listing tasks does not import torch.
 """
 
 from __future__ import annotations
@@ -143,6 +143,7 @@ class Settings(BaseSettings):
     database: Table = {}
     repository: Table = {}
     screen: Table = {}
+    determinism: Table = {}
     warmstart: Table = {}
     train: Table = {}
 
@@ -154,8 +155,9 @@ class Settings(BaseSettings):
 
     @property
     def digest(self) -> Digest:
-        """Of what decides the result: the place of the data and the budgets may differ between starts of one run."""
-        values = self.model_dump(mode="json", exclude={"data", "registry", "nightly"})
+        """Of what decides the result: the place of the data, the budgets and what only `tasks replay` reads may differ
+        between starts of one run."""
+        values = self.model_dump(mode="json", exclude={"data", "registry", "nightly", "determinism"})
         return digest_bytes(json.dumps(values, sort_keys=True).encode())
 
     @classmethod

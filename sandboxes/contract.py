@@ -51,6 +51,25 @@ class ProcessResult:
     cpu_s: float = 0.0
 
 
+@dataclass(frozen=True, kw_only=True)
+class Snapshot:
+    """A sandbox's state by digests, its content in the blob store: data, from which any number of siblings can be opened.
+
+    Carried: the working directory, `/tmp` and the home as trees (no times, owners or modes but "executable"), and the live
+    shell's directory, variables, functions, aliases, options, traps and umask (`sandboxes.state`). Not carried: running
+    processes, open descriptors, `/dev/shm`. What background jobs write while a snapshot is taken may be in it in part.
+    """
+
+    tree: Digest
+    """The working directory, as `export` would name it."""
+    scratch: Digest | None = None
+    """Tree of `tmp/...` and `home/...`; None when both are empty."""
+    session: Digest | None = None
+    """Blob of what the live shell told of itself (`ShellState`); None for a new shell in the working directory."""
+    session_lost: bool = False
+    """There was a shell but it did not tell its state: siblings begin with a new one, and their first output says so."""
+
+
 @dataclass(frozen=True)
 class Capability:
     """One property of a back end on this machine: does it hold, and what to do where it does not."""
@@ -95,12 +114,27 @@ class Sandbox(Protocol):
         """Store the working directory as a tree (links as links, special files as `special`) and return its digest."""
         ...
 
-    def snapshot(self) -> Digest:
-        """`export` mid-episode: the processes go on."""
+    def start(self) -> None:
+        """Start the session's shell now rather than at the first command. Raises SandboxLost when it does not start."""
         ...
 
-    def restore(self, tree: Digest) -> None:
-        """Make the working directory equal to `tree`; the session starts anew there."""
+    def snapshot(self) -> Snapshot:
+        """The present state as a value; the processes go on. Raises SandboxError."""
+        ...
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Kill every process and go back to `snapshot`, of this sandbox or another of the same environment.
+
+        The new working directory is compared with the tree's digest. What a new shell cannot take over of the session's
+        state is said in the next command's output. Raises SandboxError.
+        """
+        ...
+
+    def fork(self, count: int) -> list[Sandbox]:
+        """`count` sandboxes beside this one that begin in its present state, each to be closed by the caller.
+
+        Raises SandboxError; then none is left open.
+        """
         ...
 
     def close(self) -> None:
@@ -121,10 +155,13 @@ class Backend(Protocol):
         """Raises ImageError when the image cannot be had here."""
         ...
 
-    def open(self, spec: EnvironmentSpec, blobs: BlobStore, mounts: tuple[Mount, ...] = ()) -> Sandbox:
+    def open(
+        self, spec: EnvironmentSpec, blobs: BlobStore, mounts: tuple[Mount, ...] = (), *, snapshot: Snapshot | None = None
+    ) -> Sandbox:
         """A fresh sandbox with `spec.files` in the working directory and `spec.mounts + mounts` read-only.
 
-        Raises SandboxError when it cannot be made.
+        With `snapshot`, one that begins in that state instead, checked as `restore` does. Raises SandboxError when it cannot
+        be made.
         """
         ...
 

@@ -102,7 +102,7 @@ class _Walk:
         if depth >= MAX_DEPTH:
             self.entries[path] = Entry(EntryKind.SPECIAL)
             return
-        with _entered(merged, name) as inner:
+        with entered(merged, name) as inner:
             if changed is None:
                 self.folder(inner, None, path + "/", depth + 1)
                 return
@@ -139,7 +139,7 @@ def _read(descriptor: int, size: int) -> bytes:
 
 
 @contextlib.contextmanager
-def _entered(parent: int, name: str) -> Iterator[int]:
+def entered(parent: int, name: str) -> Iterator[int]:
     """The folder `name` below `parent`, open; made passable meanwhile where its owner had closed it."""
     handle = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
     try:

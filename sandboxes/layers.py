@@ -42,6 +42,7 @@ class LayerCache:
         self._owner = owner
         self._known: set[Digest] = set()
         self._trees: OrderedDict[Digest, FileTree] = OrderedDict()
+        self._canonical: dict[Digest, bool] = {}
         self._lock = threading.Lock()
         folder.mkdir(parents=True, exist_ok=True)
         reclaim(folder)
@@ -74,6 +75,16 @@ class LayerCache:
             if len(self._trees) > TREES:
                 self._trees.popitem(last=False)
         return tree
+
+    def is_canonical(self, blobs: BlobStore, digest: Digest) -> bool:
+        """Whether an export of the tree `digest` would have that digest too. Raises SandboxError when it is unknown."""
+        known = self._canonical.get(digest)
+        if known is None:
+            tree = self.tree(blobs, digest)
+            if len(self._canonical) >= 16 * TREES:
+                self._canonical.clear()
+            known = self._canonical[digest] = canonical(tree) == tree
+        return known
 
     def _intact(self, blobs: BlobStore, target: Path, digest: Digest) -> bool:
         if not _settled(target, self._owner):
@@ -132,7 +143,7 @@ def write_tree(blobs: BlobStore, tree: FileTree, folder: Path, owner: int | None
             target.chmod(0o644)
         else:
             _write_file(target, tree.read(blobs, path), 0o755 if entry.executable else 0o644)
-    _settle(folder, owner)
+    settle(folder, owner)
 
 
 def _make_parents(folder: Path, path: str, folders: set[str], tree: FileTree) -> None:
@@ -153,7 +164,7 @@ def _write_file(target: Path, data: bytes, mode: int) -> None:
         stream.write(data)
 
 
-def _settle(folder: Path, owner: int | None) -> None:
+def settle(folder: Path, owner: int | None) -> None:
     """Same owner, modes and times for equal trees: depth first, so that folders keep their time."""
     for parent, names, files in os.walk(folder, topdown=False):
         for name in [*files, *names]:
@@ -171,7 +182,7 @@ def _settle_one(path: Path, owner: int | None) -> None:
 
 
 def _settled(folder: Path, owner: int | None) -> bool:
-    """Whether owner, modes and times are as `_settle` leaves them."""
+    """Whether owner, modes and times are as `settle` leaves them."""
     paths = [folder, *(Path(parent, name) for parent, names, files in os.walk(folder) for name in (*names, *files))]
     return all(_settled_one(path.lstat(), os.geteuid() if owner is None else owner) for path in paths)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, replace
+from typing import Any
 
 from factory.core.blobs import MemoryBlobs
 from factory.core.errors import SandboxError
@@ -117,6 +118,39 @@ except BlockingIOError:
         remedy="report this: the back end must clear it",
     ),
 )
+POLICIES: tuple[tuple[dict[str, Any], Probe], ...] = (
+    (
+        {"clock": "frozen:2001-09-09T01:46:40Z"},
+        Probe(
+            name="frozen clock",
+            command="""[ "$(date +%s; printf '%(%s)T ' -1; python3 -c 'import time; print(int(time.time()))')" = \
+"$(printf '1000000000\\n1000000000 1000000000')" ] && echo yes""",
+            remedy="an image whose C library is glibc",
+        ),
+    ),
+    (
+        {"cores": 1},
+        Probe(name="number of cores", command='[ "$(nproc)" = 1 ] && echo yes', remedy="a kernel with sched_setaffinity"),
+    ),
+    (
+        {"cores": 1},
+        Probe(
+            name="number of cores in /sys",
+            command='[ "$(cat /sys/devices/system/cpu/online)" = 0 ] && echo yes',
+            remedy="use the bubblewrap back end: here `os.cpu_count()` tells the machine's cores",
+        ),
+    ),
+    (
+        {"timezone": "Asia/Kathmandu"},
+        Probe(name="time zones by name", command='[ "$(date -d @0 +%z)" = +0530 ] && echo yes', remedy="install tzdata"),
+    ),
+    (
+        {"locale": "en_US.UTF-8"},
+        Probe(name="locale en_US.UTF-8", command="! locale 2>&1 | grep -q -i cannot && echo yes", remedy="install locales"),
+    ),
+    ({"network": "full"}, Probe(name="network", command="echo yes", remedy="")),
+)
+"""Policies that a task may ask for, each with what tells that it is kept."""
 
 
 def measure(backend: Backend) -> list[Capability]:
@@ -133,7 +167,7 @@ def measure(backend: Backend) -> list[Capability]:
         return [Capability("sandboxes", False, str(error))]
     finally:
         del os.environ["ENVFACTORY_PROBE"]
-    return [Capability("sandboxes", True, ""), *found, *_not_offered(backend, blobs, spec)]
+    return [Capability("sandboxes", True, ""), *found, *_policies(backend, blobs, spec)]
 
 
 def _judge(probe: Probe, result: CommandResult) -> Capability:
@@ -151,16 +185,14 @@ def _output(result: CommandResult) -> Capability:
     return Capability("bounded output", holds, "" if holds else f"{len(result.output)} bytes kept")
 
 
-def _not_offered(backend: Backend, blobs: MemoryBlobs, spec: EnvironmentSpec) -> list[Capability]:
-    """Policies of the contract that this back end may refuse."""
+def _policies(backend: Backend, blobs: MemoryBlobs, spec: EnvironmentSpec) -> list[Capability]:
+    """What tasks may ask for and a back end may refuse, or not be able to keep."""
     found = []
-    for name, asked in (
-        ("frozen clock", replace(spec, clock="frozen:2026-01-01T00:00:00Z")),
-        ("network", replace(spec, network="full")),
-    ):
+    for policy, probe in POLICIES:
+        asked = replace(spec, **policy)
         try:
-            backend.open(asked, blobs).close()
-            found.append(Capability(name, True, ""))
+            with backend.open(asked, blobs) as sandbox:
+                found.append(_judge(probe, sandbox.run(probe.command, timeout_s=20, output_bytes=1000)))
         except SandboxError as error:
-            found.append(Capability(name, False, f"tasks that ask for it are refused: {error}"))
+            found.append(Capability(probe.name, False, f"tasks that ask for it are refused: {error}"))
     return found

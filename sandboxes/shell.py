@@ -12,6 +12,8 @@ import secrets
 from dataclasses import dataclass, field
 
 from factory.core.task import EnvironmentSpec
+from sandboxes.clock import clock_check
+from sandboxes.state import STATE_BYTES, keep_section
 
 READY = b"ready"
 """The first frame of a session: the sandbox is set up and the shell runs."""
@@ -39,6 +41,8 @@ def limit_script(spec: EnvironmentSpec, *, bash: bool, processes: bool) -> str:
     if processes:
         named = f"ulimit -u {limits.processes}"
         parts.append(named if bash else f"{{ ulimit -p {limits.processes} 2>/dev/null || {named}; }}")
+    if bash:
+        parts.append(clock_check(spec))
     return " && ".join(parts)
 
 
@@ -81,6 +85,8 @@ class Frames:
     LIMIT = 4096
 
     ready: bool = False
+    told: list[bytes] | None = None
+    """Where frames before the answer are kept while the shell tells its state; None: they spoil the session."""
     spoilt: bool = False
     """Something wrote what it should not have: the session can no longer be trusted to tell ends."""
     _received: bytearray = field(default_factory=bytearray)
@@ -97,8 +103,14 @@ class Frames:
             code = parse_status(bytes(frame), nonce)
             if code is not None:
                 return code
-            self.spoilt = True
-        self.spoilt = self.spoilt or len(self._received) > self.LIMIT
+            if self.told is None:
+                self.spoilt = True
+            else:
+                keep_section(self.told, bytes(frame))
+        if self.told is not None and len(self._received) > STATE_BYTES:
+            keep_section(self.told, bytes(self._received))
+            self._received.clear()
+        self.spoilt = self.spoilt or (self.told is None and len(self._received) > self.LIMIT)
         return None
 
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import posixpath
 import re
+from collections.abc import Iterable
+from dataclasses import dataclass
 
 from factory.core.errors import ImageError, SandboxError
 from factory.core.task import EnvironmentSpec, Mount
+from sandboxes.clock import FOLDER, frozen_ns
 from sandboxes.contract import DEPENDENCIES, WORKSPACE
 
 HOME = "/home/agent"
@@ -32,16 +35,40 @@ ETC = (
 )
 """The files of the sandbox's `/etc`, beside the links of `/etc/alternatives`."""
 
+FACTS_SCRIPT = """
+locale -a 2>/dev/null | sed 's/^/locale /'
+cd /usr/share/zoneinfo 2>/dev/null && find -L . -type f -path './[A-Z]*' | sed 's/^../zone /'
+"""
+"""Shell text that lists the locales and time zones of an image."""
+_LOCALES = frozenset({"C", "POSIX"})
+_RULE = re.compile(r"(<[-+A-Za-z0-9]{3,}>|[A-Za-z]{3,})[-+]?\d{1,3}(:\d\d){0,2}([<A-Za-z].*)?")
+"""A time zone that needs no file: a name and an offset, then perhaps the rule of its summer time (POSIX)."""
+
 _NAME = re.compile(r"python-(3\.\d+)")
-_TAKEN = ("/", "/bin", "/dev", "/etc", "/home", "/lib", "/lib64", "/proc", "/run", "/sbin", "/sys", "/tmp", "/usr", WORKSPACE)
+_TAKEN = (
+    "/",
+    "/bin",
+    "/dev",
+    "/etc",
+    "/home",
+    "/lib",
+    "/lib64",
+    "/proc",
+    "/run",
+    "/sbin",
+    "/sys",
+    "/tmp",
+    "/usr",
+    WORKSPACE,
+    FOLDER,
+)
 
 
 def check_spec(spec: EnvironmentSpec, mounts: tuple[Mount, ...]) -> tuple[Mount, ...]:
     """`spec.mounts + mounts`. Raises SandboxError for what the back ends do not offer."""
     if spec.network != "none":
         raise SandboxError(f"network {spec.network!r} is not offered: only none")
-    if spec.clock != "real":
-        raise SandboxError(f"clock {spec.clock!r} is not offered: only real")
+    frozen_ns(spec.clock)
     everything = spec.mounts + mounts
     for mount in everything:
         if posixpath.normpath(mount.path) != mount.path or not mount.path.startswith("/") or mount.path.startswith("//"):
@@ -49,6 +76,43 @@ def check_spec(spec: EnvironmentSpec, mounts: tuple[Mount, ...]) -> tuple[Mount,
         if mount.path in _TAKEN or mount.path.startswith(tuple(f"{taken}/" for taken in _TAKEN[1:])):
             raise SandboxError(f"mount path {mount.path!r} is inside the runtime or the working directory")
     return everything
+
+
+@dataclass(frozen=True, kw_only=True)
+class Offered:
+    """What an image on this machine offers of the policies that need something installed."""
+
+    locales: frozenset[str]
+    zones: frozenset[str]
+
+    @classmethod
+    def of(cls, lines: Iterable[str]) -> Offered:
+        """From what `FACTS_SCRIPT` printed."""
+        words = [line.split(" ", 1) for line in lines if " " in line]
+        return cls(
+            locales=_LOCALES | {_plain(value) for kind, value in words if kind == "locale"},
+            zones=frozenset(value for kind, value in words if kind == "zone"),
+        )
+
+    def check(self, spec: EnvironmentSpec, cores: int) -> None:
+        """Raises SandboxError for a locale, time zone or number of cores that is not to be had: programs would silently
+        take another. `cores` are those of the machine."""
+        if _plain(spec.locale) not in self.locales:
+            raise SandboxError(f"locale {spec.locale!r} is not offered: only {', '.join(sorted(self.locales))}")
+        if spec.timezone != "UTC" and spec.timezone not in self.zones and not _RULE.fullmatch(spec.timezone):
+            raise SandboxError(f"time zone {spec.timezone!r} is not offered: neither in /usr/share/zoneinfo nor a POSIX rule")
+        if not 0 <= spec.cores <= cores:
+            raise SandboxError(f"{spec.cores} cores are not offered: the machine has {cores}")
+        if not 0 <= spec.hash_seed <= 0xFFFFFFFF:
+            raise SandboxError(f"hash seed {spec.hash_seed} is not offered: only 0 to 4294967295")
+        if not 0 <= spec.umask <= 0o777:
+            raise SandboxError(f"umask {spec.umask:o} is not offered: only 0 to 777")
+
+
+def _plain(locale: str) -> str:
+    """`C.UTF-8` and `C.utf8` are one locale."""
+    name, _, codeset = locale.partition(".")
+    return f"{name}.{codeset.lower().replace('-', '')}" if codeset else name
 
 
 def shell_environment(spec: EnvironmentSpec, runtime: dict[str, str]) -> dict[str, str]:

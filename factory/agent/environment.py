@@ -21,7 +21,7 @@ from factory.core.errors import FactoryError, InvalidTask, PolicyError, SandboxE
 from factory.core.files import FileTree
 from factory.core.outcome import Outcome, OutcomeKind, Termination, Verdict
 from factory.core.task import EnvironmentSpec, Task, VerifierSpec
-from sandboxes.contract import Backend, Sandbox
+from sandboxes.contract import Backend, Sandbox, Snapshot
 from sandboxes.export import canonical
 from sandboxes.verification.grade import grade
 
@@ -131,13 +131,13 @@ class Environment:
             self.reset_s = time.perf_counter() - started
         return self._sandbox
 
-    def snapshot(self) -> Digest:
-        """The working directory as a tree; the episode goes on. Raises SandboxError."""
-        return self.task.environment.files if self._sandbox is None else self._sandbox.snapshot()
+    def snapshot(self) -> Snapshot:
+        """The sandbox's present state; the episode goes on. Raises SandboxError."""
+        return Snapshot(tree=self.task.environment.files) if self._sandbox is None else self._sandbox.snapshot()
 
-    def restore(self, tree: Digest) -> None:
-        """Make the working directory equal to `tree`; the shell starts anew there. Raises SandboxError."""
-        self._open().restore(tree)
+    def restore(self, snapshot: Snapshot) -> None:
+        """Go back to `snapshot`, the shell's state included. Turns and time that were used stay used. Raises SandboxError."""
+        self._open().restore(snapshot)
 
     def finish(self, reason: Termination, *, held_out: bool = True) -> Outcome:
         """End the episode for `reason`: kill its processes, export its files, grade them. Never raises for a fault.
@@ -205,7 +205,7 @@ _REASONS: tuple[tuple[type[Exception], Termination], ...] = (
 
 def _check_start(sandbox: Sandbox, blobs: BlobStore, files: Digest) -> None:
     """Raise SandboxError unless the new sandbox holds exactly the tree `files`."""
-    found = sandbox.snapshot()
+    found = sandbox.export()
     if found != files and found != canonical(FileTree.load(blobs, files)).digest:
         raise SandboxError(f"reset gave tree {found}, not {files}")
 
@@ -218,8 +218,11 @@ def replay(
     *,
     held_out: bool = True,
     grade: Grade = grade,
+    watch: Callable[[Step], None] = lambda step: None,
 ) -> Outcome:
     """The outcome of taking `actions` in a fresh environment: the reference solution, or none for the no-op.
+
+    `watch` sees every step.
 
     Actions after the end of the episode are not taken; where they run out the work counts as handed in.
     """
@@ -229,6 +232,7 @@ def replay(
         reason = None
         for action in actions:
             step = environment.step(action)
+            watch(step)
             if step.over:
                 reason = step.reason
                 break

@@ -19,6 +19,7 @@ from factory.cli.options import (
     settings_of,
     task_of,
 )
+from factory.cli.progress import shown
 
 app = typer.Typer(help="Query the registry's tasks.", no_args_is_help=True)
 Reference = Annotated[str, typer.Argument(metavar="TASK", help="Digest, at least 8 digits of one, name or alias.")]
@@ -129,17 +130,33 @@ def lineage(task: Reference, config: ConfigOption = None, data: DataOption = Non
 def replay(
     task: Reference,
     times: Annotated[int, typer.Option(min=1, help="How often the reference solution is replayed.")] = 3,
+    matrix: Annotated[
+        bool,
+        typer.Option(
+            "--matrix",
+            help="Vary load, time zone, locale, hash seed and umask; report how often observations and verdicts equal the "
+            "first run's, and quarantine the task where verdicts do less often than `determinism.floor` (default 0.99).",
+        ),
+    ] = False,
     backend: Annotated[str | None, typer.Option(help="bubblewrap or docker; default: the settings'.")] = None,
     config: ConfigOption = None,
     data: DataOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Replay the reference solution and the no-op; exit code 1 unless gold always passes and the no-op never does."""
-    from factory.flows.replay import replay_task
+    """Replay the reference solution and the no-op; exit code 1 unless gold always passes and the no-op never does.
+
+    With --matrix the reference solution only, each run in another cell; exit code 1 for a task under the floor.
+    """
+    from factory.flows.replay import replay_matrix, replay_task
 
     settings = settings_of(config, data, **({"sandbox": {"backend": backend}} if backend else {}))
     with registry_of(settings) as registry:
-        record = replay_task(settings, registry, task_of(registry, task), times)
+        digest = task_of(registry, task)
+        if matrix:
+            with shown() as progress:
+                record = replay_matrix(settings, registry, digest, times, progress)
+        else:
+            record = replay_task(settings, registry, digest, times)
     (emit_json if json else emit_record)(record)
     if not record["agrees"]:
         raise typer.Exit(1)

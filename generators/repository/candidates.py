@@ -125,8 +125,8 @@ def candidate(draft: Draft, judged: Judged, result: RunResult, config: Repositor
             tools=("bash", "edit", "submit"),
             limits=config.limits,
         ),
-        verifier=_verifier(draft, (*shown_fail, *shown_keep), blobs),
-        held_out=_verifier(draft, (*(hidden_fail or shown_fail), *hidden_keep), blobs),
+        verifier=_verifier(draft, shown_fail, shown_keep, blobs),
+        held_out=_verifier(draft, hidden_fail or shown_fail, hidden_keep, blobs),
         solution=put_json(blobs, restoring(edit.path, draft.broken, draft.original).manifest()),
     )
     parameters: dict[str, Json] = {
@@ -196,10 +196,10 @@ def _broken_tree(draft: Draft, blobs: BlobStore) -> Digest:
     return draft.checkout.environment_tree().merged({draft.edit.path: entry}).save(blobs)
 
 
-def _verifier(draft: Draft, tests: tuple[str, ...], blobs: BlobStore) -> VerifierSpec:
-    """The bundle of the pytest checker for these tests, in the order of collection."""
+def _verifier(draft: Draft, fail: tuple[str, ...], keep: tuple[str, ...], blobs: BlobStore) -> VerifierSpec:
+    """The bundle of the pytest checker for these tests, in the order of collection; what failed before is audited."""
     project, profile = draft.checkout.project, draft.profile
-    asked = set(tests)
+    asked = {*fail, *keep}
     names = [name for name in profile.tests if name in asked]
     files = list(dict.fromkeys(name.partition("::")[0] for name in names))
     run_ms = 1000 * profile.suite_s()
@@ -212,6 +212,7 @@ def _verifier(draft: Draft, tests: tuple[str, ...], blobs: BlobStore) -> Verifie
         "options": project.options,
         "files": [*files],
         "tests": [*names],
+        "audit": [name for name in names if name in fail],
         "cpu_ms": profile.test_cpu_ms(names),
         "other_ms": 20 * QUICK_MS,
         "run_ms": run_ms,

@@ -165,7 +165,7 @@ class Suite:
 
 def _driver_tree(blobs: BlobStore) -> Digest:
     contents: dict[str, bytes | str] = {"driver.py": files("generators.repository").joinpath("inside/driver.py").read_text()}
-    for name in ("pytest_plugin.py", "pytest_runs.py"):
+    for name in ("pytest_plugin.py", "pytest_runs.py", "pytest_guard.py"):
         contents[name] = (INSIDE / name).read_text()
     return FileTree.of(blobs, contents).save(blobs)
 

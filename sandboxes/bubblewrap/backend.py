@@ -14,15 +14,19 @@ from factory.core.task import EnvironmentSpec, Mount
 from sandboxes.bubblewrap import image as images
 from sandboxes.bubblewrap import seccomp
 from sandboxes.bubblewrap.client import HelperClient, HelperRoot
+from sandboxes.bubblewrap.differences import Differences
 from sandboxes.bubblewrap.image import BubblewrapImage
-from sandboxes.bubblewrap.sandbox import BubblewrapSandbox
-from sandboxes.contract import Capability, ResolvedImage
+from sandboxes.bubblewrap.sandbox import BubblewrapSandbox, Place
+from sandboxes.clock import FOLDER, PRELOAD, PRELOAD_NAME, clock_tree
+from sandboxes.contract import Capability, ResolvedImage, Snapshot
 from sandboxes.layers import LayerCache
 from sandboxes.probes import measure
 from sandboxes.spec import ETC, check_spec, version_of
 
 SANDBOX_USER = 65534
 """User id that sandboxes run as on the host when the caller is root; a caller's own id otherwise."""
+CPUS = "devices/system/cpu/online"
+"""File below `/sys` by which C libraries count cores."""
 
 
 class BubblewrapBackend:
@@ -35,6 +39,7 @@ class BubblewrapBackend:
         root = os.geteuid() == 0
         self._drop = SANDBOX_USER if root else None
         self._layers = LayerCache(cache / "layers", self._drop)
+        self._differences = Differences(self._layers, self._drop)
         self._overlays = overlays
         self._lock = threading.Lock()
         self._helper: HelperClient | None = None
@@ -49,12 +54,34 @@ class BubblewrapBackend:
                 self._images[name] = images.resolve(name)
             return self._images[name]
 
-    def open(self, spec: EnvironmentSpec, blobs: BlobStore, mounts: tuple[Mount, ...] = ()) -> BubblewrapSandbox:
+    def open(
+        self, spec: EnvironmentSpec, blobs: BlobStore, mounts: tuple[Mount, ...] = (), *, snapshot: Snapshot | None = None
+    ) -> BubblewrapSandbox:
         everything = check_spec(spec, mounts)
         image = self._image(spec.image)
+        image.offered.check(spec, len(os.sched_getaffinity(0)))
         layers = [(mount.path, self._layers.path(blobs, mount.tree).name) for mount in everything]
+        layers += self._policy_layers(spec, blobs)
         self._layers.path(blobs, spec.files)
-        return BubblewrapSandbox(self.helper(image), image, spec, blobs, self._layers, layers)
+        place = Place(
+            helper=self.helper(image),
+            layers=self._layers,
+            differences=self._differences,
+            fork=lambda state: self.open(spec, blobs, mounts, snapshot=state),
+        )
+        return BubblewrapSandbox(place, image, spec, blobs, layers, snapshot)
+
+    def _policy_layers(self, spec: EnvironmentSpec, blobs: BlobStore) -> list[tuple[str, str]]:
+        """Where the files stand that make clock and number of cores as `spec` wants them: path inside, path of layer."""
+        found = []
+        if (clock := clock_tree(spec, blobs, os.uname().machine)) is not None:
+            layer = self._layers.path(blobs, clock).name
+            found += [(FOLDER, layer), (PRELOAD, f"{layer}/{PRELOAD_NAME}")]
+        if spec.cores:
+            online = f"0-{spec.cores - 1}\n" if spec.cores > 1 else "0\n"
+            tree = FileTree.of(blobs, {CPUS: online}).save(blobs)
+            found.append(("/sys", self._layers.path(blobs, tree).name))
+        return found
 
     def helper(self, image: BubblewrapImage) -> HelperClient:
         """The helper process, started now when there is none. Raises SandboxError."""
@@ -98,6 +125,7 @@ class BubblewrapBackend:
             if self._helper is not None:
                 self._helper.close()
                 self._helper = None
+        self._differences.close()
 
 
 def find_bwrap() -> tuple[str, list[tuple[str, str]]]:

@@ -25,14 +25,19 @@ from dataclasses import dataclass
 from typing import Any
 
 from sandboxes.bubblewrap import kernel
-from sandboxes.bubblewrap.processes import descendants, interrupt, private_bytes
+from sandboxes.bubblewrap.processes import descendants, interrupt, parent, private_bytes
 from sandboxes.bubblewrap.root import BOX, FILTER_PATH, copy_layer, enter_root
 
 MESSAGE_BYTES = 1 << 18
 """The largest request, bytes."""
 WATCH_S = 0.1
-"""Seconds between two looks at the memory of all processes of a sandbox; longer when looking takes long."""
+"""Seconds between two looks at the memory of all processes of the sandboxes."""
+LOOK_S = 0.005
+"""Seconds that one look may take: requests wait meanwhile. What was not looked at is looked at first the next time."""
+PAGE_BYTES = 4096
+"""The smallest disk, bytes: a size of 0 would mean none at all."""
 
+_FLAGS = kernel.MS_NOSUID | kernel.MS_NODEV
 _FACTS = 9
 """Descriptor on which bubblewrap tells its facts; it closes it in what it runs."""
 _FILTER = 8
@@ -43,6 +48,10 @@ _FIRST_FREE = 10
 
 def main() -> None:
     """Serve the socket on descriptor 0 until its other end closes."""
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(
+        resource.RLIMIT_NOFILE, (most, most)
+    )  # three descriptors for each sandbox; theirs are limited by the task
     control = socket.socket(fileno=os.dup(0))
     config = json.loads(control.recv(MESSAGE_BYTES))
     try:
@@ -82,6 +91,7 @@ class Helper:
         while os.dup(0) < _FIRST_FREE:
             pass
         self._home = os.open("/proc/self/ns/mnt", os.O_RDONLY)
+        self._cores = sorted(os.sched_getaffinity(0))
         self._boxes: dict[int, int] = {}
         """Box number to its open mount namespace."""
         self._jobs: dict[int, Job] = {}
@@ -90,6 +100,8 @@ class Helper:
         """First processes that were reaped before the bubblewrap that made them."""
         self._limits: dict[int, int] = {}
         """Box number to the memory that all its processes may hold, bytes."""
+        self._due: dict[int, list[int]] = {}
+        """Boxes whose memory is still to be looked at in this turn, and their jobs."""
         self._next = 0
         kernel.prctl(kernel.PR_SET_CHILD_SUBREAPER, 1)
 
@@ -101,20 +113,17 @@ class Helper:
         poll = select.poll()
         poll.register(self._control, select.POLLIN)
         poll.register(read, select.POLLIN)
-        pause = WATCH_S
         looked = time.monotonic()
         while True:
-            ready = {descriptor for descriptor, _ in poll.poll(pause * 1000 if self._jobs else None)}
+            ready = {descriptor for descriptor, _ in poll.poll(WATCH_S * 1000 if self._jobs else None)}
             if read in ready:
                 os.read(read, 4096)
                 self._reap()
             if self._control.fileno() in ready and not self._answer():
                 break
-            if self._jobs and time.monotonic() - looked >= pause:
-                before = time.monotonic()
+            if self._jobs and time.monotonic() - looked >= WATCH_S:
                 self._watch()
                 looked = time.monotonic()
-                pause = max(WATCH_S, 20 * (looked - before))
         for job in self._jobs:
             _end(job)
 
@@ -145,36 +154,47 @@ class Helper:
         return True
 
     def do_open(
-        self, _: list[int], *, layer: str | None, disk: int, inodes: int, memory: int
+        self, _: list[int], *, layers: list[str], scratch: str | None, disk: int, taken: int, inodes: int, memory: int
     ) -> tuple[dict[str, Any], list[int]]:
-        """Make a box; reply its number and open descriptors of its working directory and overlay's upper folder."""
+        """Make a box; reply its number, whether its working directory is an overlay, and an open descriptor of its folder.
+
+        `layers`, the lowest last, are put under the working directory; `/tmp` and the home begin as a copy of `scratch`. Of
+        `disk` bytes as many as `taken` count as used by layers that are shared.
+        """
         kernel.unshare(kernel.CLONE_NEWNS)
         try:
-            kernel.mount("tmpfs", BOX, "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV, f"size={disk},nr_inodes={inodes},mode=755")
+            kernel.mount("tmpfs", BOX, "tmpfs", _FLAGS, f"size={disk},nr_inodes={inodes},mode=755")
             for name, mode in (("workspace", 0o755), ("tmp", 0o1777), ("home", 0o755), ("shm", 0o1777)):
                 os.mkdir(f"{BOX}/{name}")
                 os.chmod(f"{BOX}/{name}", mode)
-            changed = [] if layer is None else self._lay(layer)
-            workspace = os.open(f"{BOX}/workspace", os.O_RDONLY | os.O_DIRECTORY)
+            shared = bool(layers) and self._lay(layers)
+            if shared and taken:
+                kernel.mount(None, BOX, None, kernel.MS_REMOUNT | _FLAGS, f"size={max(PAGE_BYTES, disk - taken)}")
+            if scratch is not None:
+                for name in os.listdir(scratch):
+                    copy_layer(f"{scratch}/{name}", f"{BOX}/{name}")
+            folder = os.open(BOX, os.O_RDONLY | os.O_DIRECTORY)
             namespace = os.open("/proc/self/ns/mnt", os.O_RDONLY)
         finally:
             kernel.enter(self._home)
         self._next += 1
         self._boxes[self._next] = namespace
         self._limits[self._next] = memory
-        return {"box": self._next}, [workspace, *changed]
+        return {"box": self._next, "shared": shared}, [folder]
 
-    def _lay(self, layer: str) -> list[int]:
-        """Put `layer` under the working directory: an overlay, whose open upper folder is returned, or else a copy."""
+    def _lay(self, layers: list[str]) -> bool:
+        """Put `layers` under the working directory: as an overlay (True), or else as a copy."""
         if self._overlays:
             try:
-                return [self._overlay(layer)]
+                self._overlay(layers)
+                return True
             except OSError:
                 self._overlays = False
-        copy_layer(layer, f"{BOX}/workspace")
-        return []
+        for layer in reversed(layers):
+            copy_layer(layer, f"{BOX}/workspace")
+        return False
 
-    def _overlay(self, layer: str) -> int:
+    def _overlay(self, layers: list[str]) -> None:
         os.mkdir(f"{BOX}/upper")
         os.chmod(f"{BOX}/upper", 0o755)
         os.mkdir(f"{BOX}/work")
@@ -182,15 +202,15 @@ class Helper:
             "overlay",
             f"{BOX}/workspace",
             "overlay",
-            kernel.MS_NOSUID | kernel.MS_NODEV,
-            f"lowerdir={layer},upperdir={BOX}/upper,workdir={BOX}/work,userxattr",
+            _FLAGS,
+            f"lowerdir={':'.join(layers)},upperdir={BOX}/upper,workdir={BOX}/work,userxattr",
         )
-        return os.open(f"{BOX}/upper", os.O_RDONLY | os.O_DIRECTORY)
 
     def do_spawn(
-        self, received: list[int], *, box: int, args: list[str], env: dict[str, str]
+        self, received: list[int], *, box: int, args: list[str], env: dict[str, str], cores: int
     ) -> tuple[dict[str, Any], list[int]]:
-        """Start bubblewrap in a box. The last descriptor received is the status pipe, the others become 0, 1, 2, ..."""
+        """Start bubblewrap in a box, on `cores` cores (0: all). The last descriptor received is the status pipe, the
+        others become 0, 1, 2, ..."""
         *streams, status = received
         facts, facts_write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         actions: list[tuple[int, ...] | tuple[int, int, str, int, int]] = [
@@ -200,6 +220,9 @@ class Helper:
         if self._filter:
             actions.append((os.POSIX_SPAWN_OPEN, _FILTER, FILTER_PATH, os.O_RDONLY, 0))
         kernel.enter(self._boxes[box])
+        if cores:
+            chosen = [self._cores[(box + place) % len(self._cores)] for place in range(cores)]
+            os.sched_setaffinity(0, chosen)
         try:
             job = os.posix_spawn(
                 self._bwrap,
@@ -210,6 +233,8 @@ class Helper:
                 setsigdef=[signal.SIGPIPE, signal.SIGXFSZ, signal.SIGCHLD],
             )
         finally:
+            if cores:
+                os.sched_setaffinity(0, self._cores)
             kernel.enter(self._home)
             os.close(facts_write)
         self._jobs[job] = Job(box, os.dup(status), facts)
@@ -259,7 +284,7 @@ class Helper:
                 if first in self._orphans:
                     usage = self._orphans.pop(first)
                     job.cpu_s += usage.ru_utime + usage.ru_stime
-                elif first in descendants(os.getpid(), deep=False):
+                elif parent(first) == os.getpid():
                     self._jobs[first] = job
                     if job.exit < 0:
                         os.kill(first, signal.SIGKILL)
@@ -267,18 +292,24 @@ class Helper:
             _tell(job)
 
     def _watch(self) -> None:
-        """Kill the largest processes of each box whose processes together hold more memory than it may."""
-        held: dict[int, list[int]] = {}
-        for job, known in self._jobs.items():
-            held.setdefault(known.box, []).extend(descendants(job))
-        for box, pids in held.items():
-            sizes = sorted((private_bytes(pid), pid) for pid in pids)
-            total = sum(size for size, _ in sizes)
-            while total > self._limits.get(box, total):
-                size, pid = sizes.pop()
-                total -= size
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
+        """Look at the boxes in turn, for `LOOK_S` at a time: with many of them each is looked at less often."""
+        limit = time.monotonic() + LOOK_S
+        if not self._due:
+            for job, known in self._jobs.items():
+                self._due.setdefault(known.box, []).append(job)
+        while self._due and time.monotonic() < limit:
+            box, jobs = self._due.popitem()
+            self._look(box, [pid for job in jobs for pid in descendants(job)])
+
+    def _look(self, box: int, pids: list[int]) -> None:
+        """Kill the largest processes of a box when all together hold more memory than they may."""
+        sizes = sorted((private_bytes(pid), pid) for pid in pids)
+        total = sum(size for size, _ in sizes)
+        while total > self._limits.get(box, total):
+            size, pid = sizes.pop()
+            total -= size
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
 
 
 def _tell(job: Job) -> None:

@@ -7,13 +7,14 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from factory.core.digest import Json, digest_of
 from factory.core.errors import ImageError
 from sandboxes.contract import ResolvedImage
-from sandboxes.spec import ETC, PYTHON_PROBE, TOOLS, version_of
+from sandboxes.spec import ETC, FACTS_SCRIPT, PYTHON_PROBE, TOOLS, Offered, version_of
 
 PYTHON_PREFIX = "/opt/python"
 """Where an interpreter from outside `/usr` stands in the sandbox."""
@@ -27,9 +28,11 @@ class BubblewrapImage:
 
     resolved: ResolvedImage
     arguments: tuple[str, ...]
-    """Bubblewrap arguments that lay out the runtime."""
+    """Bubblewrap arguments that lay out the runtime but `/etc`."""
     environment: dict[str, str]
     """PATH, and what the interpreter needs to find its library."""
+    offered: Offered
+    """Its locales and time zones: the host's."""
 
 
 def python_home(version: str) -> Path:
@@ -68,6 +71,7 @@ def resolve(name: str) -> BubblewrapImage:
         resolved=ResolvedImage(name=name, digest=digest_of(layout), versions=versions),
         arguments=_arguments(home, version),
         environment=_environment(home),
+        offered=Offered.of(_lines(["/bin/sh", "-c", FACTS_SCRIPT])),
     )
 
 
@@ -79,7 +83,11 @@ def _program(tool: str) -> Path:
 
 
 def _first_line(command: list[str]) -> str:
-    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.partition("\n")[0]
+    return (_lines(command) or [""])[0]
+
+
+def _lines(command: list[str]) -> list[str]:
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.splitlines()
 
 
 def _hash(path: Path) -> str:
@@ -121,19 +129,27 @@ def host_links() -> list[tuple[str, str]]:
     return [(name, str(Path(name).readlink())) for name in ("/bin", "/sbin", "/lib", "/lib64", "/lib32") if _link(name)]
 
 
+def etc_arguments(mounts: Iterable[str]) -> list[str]:
+    """Bubblewrap arguments for `/etc`, which the helper holds whole: one bind, quicker than one for each file, unless one of
+    `mounts` (paths inside) needs a place there."""
+    if not any(path.startswith("/etc/") for path in mounts):
+        return ["--ro-bind", "/etc", "/etc"]
+    parts = [path for path, _ in ETC] + (["/etc/alternatives"] if Path("/etc/alternatives").is_dir() else [])
+    return ["--dir", "/etc", *(word for path in parts for word in ("--ro-bind", path, path))]
+
+
 def _link(name: str) -> bool:
     return Path(name).is_symlink()
 
 
 def _arguments(home: Path, version: str) -> tuple[str, ...]:
     inside = _inside(home)
-    arguments = ["--dir", "/etc", "--dir", "/home"]
+    arguments = ["--dir", "/home"]
     for _, target in host_binds(home):
-        arguments += ["--ro-bind", target, target]
+        if not target.startswith("/etc/"):
+            arguments += ["--ro-bind", target, target]
     for path, target in host_links():
         arguments += ["--symlink", target, path]
-    for path, _ in ETC:
-        arguments += ["--ro-bind", path, path]
     hidden = [f"{inside}/lib/python{version}/site-packages"] if inside != Path("/usr") else []
     if inside != Path("/usr/local"):
         hidden.append("/usr/local")

@@ -27,9 +27,19 @@ def descendants(pid: int, deep: bool = True) -> list[int]:
 
 def start_ticks(pid: int) -> int | None:
     """When `pid` started, in clock ticks since boot; None when it is gone."""
+    return _stat(pid, 19)
+
+
+def parent(pid: int) -> int | None:
+    """The process id of `pid`'s parent; None when it is gone, and waited for."""
+    return _stat(pid, 1)
+
+
+def _stat(pid: int, field: int) -> int | None:
+    """A number of `/proc/PID/stat`, counted from the state (0) on."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as stream:
-            return int(stream.read().rpartition(b")")[2].split()[19])
+            return int(stream.read().rpartition(b")")[2].split()[field])
     except OSError:
         return None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import stat
 from typing import Any
 
@@ -57,12 +58,19 @@ def _own_namespaces(user: int, group: int) -> None:
 
 
 def copy_layer(source: str, target: str) -> None:
-    """Copy a layer: modes and times too, links as links, sockets (special entries) made anew."""
+    """Copy a layer over what is there: modes and times too, links as links, sockets (special entries) made anew.
+
+    A character device marks what the layer takes away, as in an overlay.
+    """
     with os.scandir(source) as listing:
         for entry in listing:
             status, made = entry.stat(follow_symlinks=False), f"{target}/{entry.name}"
+            if not stat.S_ISDIR(status.st_mode) or not _is_folder(made):
+                _remove(made)
+            if stat.S_ISCHR(status.st_mode):
+                continue
             if stat.S_ISDIR(status.st_mode):
-                os.mkdir(made)
+                os.makedirs(made, exist_ok=True)
                 copy_layer(entry.path, made)
             elif stat.S_ISLNK(status.st_mode):
                 os.symlink(os.readlink(entry.path), made)
@@ -73,3 +81,14 @@ def copy_layer(source: str, target: str) -> None:
             else:
                 os.mknod(made, status.st_mode)
             os.utime(made, ns=(status.st_atime_ns, status.st_mtime_ns), follow_symlinks=False)
+
+
+def _is_folder(path: str) -> bool:
+    return os.path.isdir(path) and not os.path.islink(path)
+
+
+def _remove(path: str) -> None:
+    if _is_folder(path):
+        shutil.rmtree(path)
+    elif os.path.lexists(path):
+        os.unlink(path)

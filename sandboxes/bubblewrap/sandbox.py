@@ -4,23 +4,28 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Callable
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
 from factory.core.blobs import BlobStore
 from factory.core.digest import Digest
 from factory.core.errors import SandboxError, SandboxLost
+from factory.core.files import FileTree
 from factory.core.task import EnvironmentSpec
 from sandboxes.bubblewrap.client import HelperClient
-from sandboxes.bubblewrap.image import BubblewrapImage
+from sandboxes.bubblewrap.differences import Difference, Differences
+from sandboxes.bubblewrap.image import BubblewrapImage, etc_arguments
 from sandboxes.bubblewrap.process import Collector, Pipes
 from sandboxes.bubblewrap.session import Hands, Session
-from sandboxes.contract import WORKSPACE, CommandResult, ProcessResult
-from sandboxes.export import scan
+from sandboxes.contract import WORKSPACE, CommandResult, ProcessResult, Sandbox, Snapshot
+from sandboxes.export import entered, scan
 from sandboxes.faults import machine_faults
 from sandboxes.files import read_argv, read_result, write_argv, write_result
-from sandboxes.layers import LayerCache
+from sandboxes.layers import LayerCache, load_tree
 from sandboxes.shell import SHELL, limit_script, opening_script
+from sandboxes.snapshots import SCRATCH, Shell, check_tree, scratch_digest, siblings
 from sandboxes.spec import HOME, USER, shell_environment
 
 INODE_BYTES = 4096
@@ -37,65 +42,104 @@ _WRITABLE = (
 _SEALED = f"--remount-ro /dev --remount-ro / --chdir {WORKSPACE} --".split()
 
 
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """What a back end lends its sandboxes."""
+
+    helper: HelperClient
+    layers: LayerCache
+    differences: Differences
+    fork: Callable[[Snapshot], Sandbox]
+    """Opens a sandbox of the same environment in another state."""
+
+
 class BubblewrapSandbox:
     """See `sandboxes.contract.Sandbox`. The folders `/workspace`, `/tmp`, the home and `/dev/shm` share the disk limit."""
 
     def __init__(
         self,
-        helper: HelperClient,
+        place: Place,
         image: BubblewrapImage,
         spec: EnvironmentSpec,
         blobs: BlobStore,
-        layers: LayerCache,
         mounts: list[tuple[str, str]],
+        snapshot: Snapshot | None,
     ) -> None:
         self.image = image.resolved
-        self._helper, self._spec, self._blobs, self._layers = helper, spec, blobs, layers
+        self._place, self._helper, self._spec, self._blobs = place, place.helper, spec, blobs
         self._environment = shell_environment(spec, image.environment)
         binds = [part for path, layer in mounts for part in ("--ro-bind", f"/layers/{layer}", path)]
-        self._arguments = [*_NAMESPACES, *image.arguments, *_WRITABLE, *binds, *_SEALED]
+        etc = etc_arguments(path for path, _ in mounts)
+        self._arguments = [*_NAMESPACES, *image.arguments, *etc, *_WRITABLE, *binds, *_SEALED]
         self._session: Session | None = None
+        self._shell = Shell(blobs, self._new_session, [*self._environment, "PWD", "OLDPWD", "SHLVL"])
         self._closed = self._stopped = False
-        self._box = -1
-        self._folders: list[int] = []
-        self._make_box(spec.files)
+        self._box = self._folder = -1
+        self._differences: list[Difference] = []
+        try:
+            self._begin(snapshot or Snapshot(tree=spec.files), checked=snapshot is not None)
+        except BaseException:
+            self.close()
+            raise
+
+    def _begin(self, snapshot: Snapshot, *, checked: bool) -> None:
+        self._shell.begin(snapshot)
+        self._make_box(snapshot)
+        if checked:
+            check_tree(self._blobs, self.export(), snapshot.tree)
 
     @machine_faults(OSError)
-    def _make_box(self, tree: Digest) -> None:
+    def _make_box(self, snapshot: Snapshot) -> None:
+        start = self._spec.files
+        layers: list[str] = []
+        self._tree, self._base = snapshot.tree, self._place.layers.tree(self._blobs, snapshot.tree)
+        if self._place.layers.tree(self._blobs, start):
+            layers.append(self._place.layers.path(self._blobs, start).name)
+        if snapshot.tree != start:
+            layers.insert(0, self._take(start, snapshot.tree))
+        taken = sum(difference.size for difference in self._differences)
+        scratch = None if snapshot.scratch is None else self._take(FileTree().save(self._blobs), snapshot.scratch)
         limits = self._spec.limits
-        self._base = self._layers.tree(self._blobs, tree)
-        self._layers.path(self._blobs, tree)
-        reply, self._folders = self._helper.call(
+        reply, (self._folder,) = self._helper.call(
             "open",
-            layer=f"/layers/{tree}" if self._base else None,
+            layers=[f"/layers/{layer}" for layer in layers],
+            scratch=scratch and f"/layers/{scratch}",
             disk=limits.disk_bytes,
+            taken=taken,
             inodes=limits.disk_bytes // INODE_BYTES + 64,
             memory=limits.memory_bytes,
         )
-        self._box = reply["box"]
+        self._box, self.shares_layer = reply["box"], reply["shared"]
+        self._disk = limits.disk_bytes - taken if self.shares_layer else limits.disk_bytes
 
-    @property
-    def shares_layer(self) -> bool:
-        """Whether the start is an overlay over its layer (else it was copied, or is empty)."""
-        return len(self._folders) == 2
+    def _take(self, base: Digest, tree: Digest) -> str:
+        """Name of the layer between two trees, in use from now on."""
+        self._differences.append(self._place.differences.take(self._blobs, base, tree))
+        return self._differences[-1].name
 
     @machine_faults(OSError)
     def run(self, command: str, *, timeout_s: float, output_bytes: int) -> CommandResult:
         self._check_running()
-        if "\0" in command:
-            return CommandResult(exit_code=2, output=b"the command holds a NUL character\n"[:output_bytes])
-        if self._session is None or self._session.closed:
-            self._session = Session(
-                Hands(spawn=self._spawn_shell, interrupt=self._interrupt, end=self._end),
-                opening_script(limit_script(self._spec, bash=True, processes=True)),
-            )
-        return self._session.run(command.encode(errors="surrogatepass"), timeout_s, output_bytes)
+        return self._shell.run(command, timeout_s, output_bytes)
+
+    @machine_faults(OSError)
+    def start(self) -> None:
+        self._check_running()
+        self._shell.start()
+
+    def _new_session(self) -> Session:
+        self._session = Session(
+            Hands(spawn=self._spawn_shell, interrupt=self._interrupt, end=self._end),
+            opening_script(limit_script(self._spec, bash=True, processes=True)),
+        )
+        return self._session
 
     def _spawn_shell(self, descriptors: tuple[int, ...]) -> int:
         return self._spawn(SHELL, descriptors)
 
     def _spawn(self, argv: list[str], descriptors: tuple[int, ...]) -> int:
-        reply, _ = self._helper.call("spawn", descriptors, box=self._box, args=[*self._arguments, *argv], env=self._environment)
+        asked = {"args": [*self._arguments, *argv], "env": self._environment, "cores": self._spec.cores}
+        reply, _ = self._helper.call("spawn", descriptors, box=self._box, **asked)
         job: int = reply["job"]
         return job
 
@@ -128,43 +172,60 @@ class BubblewrapSandbox:
             if self._session is not None:
                 self._session.close()
 
-    def export(self) -> Digest:
-        return self._scan()
-
-    def snapshot(self) -> Digest:
-        self._check_running()
-        return self._scan()
-
     @machine_faults(OSError)
-    def _scan(self) -> Digest:
+    def export(self) -> Digest:
         if self._closed:
             raise SandboxLost("the sandbox is closed")
-        workspace, *changed = self._folders
-        tree = scan(
-            self._blobs,
-            workspace,
-            base=self._base if changed else None,
-            changed=changed[0] if changed else None,
-            limit_bytes=self._spec.limits.disk_bytes,
-        )
-        return tree.save(self._blobs)
+        with entered(self._folder, "workspace") as workspace:
+            if not self.shares_layer:
+                return scan(self._blobs, workspace, limit_bytes=self._disk).save(self._blobs)
+            with entered(self._folder, "upper") as upper:
+                if self._untouched(workspace, upper):
+                    return self._tree
+                tree = scan(self._blobs, workspace, base=self._base, changed=upper, limit_bytes=self._disk)
+                return tree.save(self._blobs)
 
-    def restore(self, tree: Digest) -> None:
+    def _untouched(self, workspace: int, upper: int) -> bool:
+        """Whether the overlay is as it was made, over a tree that is as an export would name it."""
+        return (
+            not os.listdir(upper)
+            and set(os.listdir(workspace)) == {path.partition("/")[0] for path in self._base}
+            and self._place.layers.is_canonical(self._blobs, self._tree)
+        )
+
+    @machine_faults(OSError)
+    def snapshot(self) -> Snapshot:
         self._check_running()
-        self._layers.path(self._blobs, tree)
+        session, lost = self._shell.told()
+        scratch = {}
+        for name in SCRATCH:
+            with entered(self._folder, name) as folder:
+                scratch[name] = scan(self._blobs, folder, limit_bytes=self._disk)
+        scratch_tree = scratch_digest(self._blobs, scratch)
+        return Snapshot(tree=self.export(), scratch=scratch_tree, session=session, session_lost=lost)
+
+    def restore(self, snapshot: Snapshot) -> None:
+        self._check_running()
+        load_tree(self._blobs, snapshot.tree)
         if self._session is not None:
             self._session.close()
-            self._session = None
         self._drop_box()
-        self._make_box(tree)
+        self._begin(snapshot, checked=True)
+
+    def fork(self, count: int) -> list[Sandbox]:
+        return siblings(self._place.fork, self.snapshot(), count)
 
     def _drop_box(self) -> None:
-        for descriptor in self._folders:
-            os.close(descriptor)
-        self._folders = []
+        if self._folder >= 0:
+            os.close(self._folder)
+            self._folder = -1
         if self._box >= 0:
             box, self._box = self._box, -1
-            self._helper.call("close", box=box)
+            try:
+                self._helper.call("close", box=box)
+            finally:
+                while self._differences:
+                    self._place.differences.give_back(self._differences.pop())
 
     def close(self) -> None:
         if self._closed:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from factory.core.errors import SandboxLost
 from sandboxes.contract import CommandResult
 from sandboxes.shell import NEW_SHELL, Frames, HeadTail, command_script, fresh_nonce
+from sandboxes.state import DUMP_S, ShellState, dump_script
 
 START_S = 20.0
 """Seconds that a new shell may take before its sandbox counts as lost."""
@@ -23,6 +24,9 @@ GRACE_S = 0.5
 """Seconds that a command may take to end after its processes were killed at its limit."""
 DEATH_S = 10.0
 """Seconds that killed processes may take to be gone before the sandbox counts as lost."""
+
+EARLY_BYTES = 1 << 16
+"""Output between two commands that is kept, bytes."""
 
 _CHUNK = 1 << 16
 _TICKS = os.sysconf("SC_CLK_TCK")
@@ -65,6 +69,7 @@ class Session:
             os.set_blocking(descriptor, False)
         self._pending = bytearray(opening)
         self._frames = Frames()
+        self._early = b""
         self._poll = select.poll()
         for descriptor in (self._output, self._status, self._end):
             self._poll.register(descriptor, select.POLLIN)
@@ -74,6 +79,8 @@ class Session:
         started = time.monotonic()
         since = int(time.clock_gettime(time.CLOCK_BOOTTIME) * _TICKS)
         kept, nonce = HeadTail(output_bytes), fresh_nonce()
+        kept.add(self._early)
+        self._early = b""
         self._pending += command_script(command, nonce)
         code = self._await(nonce, kept, started + timeout_s)
         timed_out = code is None and not self.closed
@@ -90,6 +97,23 @@ class Session:
             timed_out=timed_out,
             wall_s=time.monotonic() - started,
         )
+
+    def state(self) -> ShellState | None:
+        """What the shell tells of itself; None when it does not, and then it may be `closed`. Raises SandboxLost.
+
+        What background jobs print meanwhile belongs to the next command.
+        """
+        kept, nonce = HeadTail(EARLY_BYTES), fresh_nonce()
+        kept.add(self._early)
+        told: list[bytes] = []
+        self._frames.told = told
+        self._pending += dump_script(nonce)
+        code = self._await(nonce, kept, time.monotonic() + DUMP_S)
+        self._frames.told = None
+        self._early = kept.kept
+        if code is None:
+            self.close()
+        return ShellState.told(told) if code == 0 else None
 
     def _interrupt(self, nonce: bytes, kept: HeadTail, since: int) -> None:
         """Kill what the command started; when the shell does not come back by itself, kill the shell too."""
@@ -159,7 +183,7 @@ class Session:
     def _answer(self, nonce: bytes) -> int | None:
         """Take frames of the status channel; what is neither ready nor the answer ends the session."""
         with contextlib.suppress(BlockingIOError):
-            code = self._frames.add(os.read(self._status, Frames.LIMIT), nonce)
+            code = self._frames.add(os.read(self._status, _CHUNK), nonce)
             if self._frames.spoilt:
                 self.kill()
             return code

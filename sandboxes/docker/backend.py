@@ -13,8 +13,10 @@ from docker.errors import APIError, ImageNotFound, NotFound
 from factory.core.blobs import BlobStore
 from factory.core.digest import Json, digest_of
 from factory.core.errors import ImageError, SandboxError
+from factory.core.files import Entry, EntryKind, FileTree
 from factory.core.task import EnvironmentSpec, Mount
-from sandboxes.contract import Capability, ResolvedImage
+from sandboxes.clock import FOLDER, PRELOAD, PRELOAD_NAME, clock_tree
+from sandboxes.contract import Capability, ResolvedImage, Snapshot
 from sandboxes.docker.engine import ENGINE_S, connect
 from sandboxes.docker.sandbox import ENGINE_FAULTS, DockerImage, DockerSandbox
 from sandboxes.docker.trees import Archive
@@ -22,7 +24,7 @@ from sandboxes.faults import machine_faults
 from sandboxes.layers import load_tree
 from sandboxes.owners import alive, start_time
 from sandboxes.probes import measure
-from sandboxes.spec import ETC, HOME, PYTHON_PROBE, TOOLS, check_spec, version_of
+from sandboxes.spec import ETC, FACTS_SCRIPT, HOME, PYTHON_PROBE, TOOLS, Offered, check_spec, version_of
 
 logger = logging.getLogger(__name__)
 
@@ -31,6 +33,7 @@ OWNER = "envfactory.owner"
 DERIVED = "envfactory"
 """Repository name of derived images."""
 
+_MACHINES = {"amd64": "x86_64", "arm64": "aarch64"}
 _PATH = "/usr/local/bin:/usr/bin:/bin"
 _PROBE = f"""
 for tool in {" ".join(TOOLS)}; do command -v $tool >/dev/null || echo "missing $tool"; done
@@ -40,7 +43,7 @@ python=$(command -v python3) || exit 0
 echo "at $(readlink -f "$python")"
 "$python" -I -S -c "{PYTHON_PROBE.replace("print(", "print('python', ")}"
 find / -xdev -type d '(' -name site-packages -o -name dist-packages ')' 2>/dev/null | sed 's/^/packages /'
-"""
+{FACTS_SCRIPT}"""
 
 
 class DockerBackend:
@@ -143,6 +146,9 @@ class DockerBackend:
             python=told["at"][0],
             path=_PATH,
             hidden=tuple(sorted({*told["packages"], *told["open"]})),
+            offered=Offered.of(found),
+            machine=_MACHINES.get(facts["Architecture"], facts["Architecture"]),
+            cores=self._engine.info()["NCPU"],
         )
 
     def _probe(self, image: str) -> list[str]:
@@ -163,10 +169,21 @@ class DockerBackend:
         finally:
             self._remove(container)
 
-    def open(self, spec: EnvironmentSpec, blobs: BlobStore, mounts: tuple[Mount, ...] = ()) -> DockerSandbox:
+    def open(
+        self, spec: EnvironmentSpec, blobs: BlobStore, mounts: tuple[Mount, ...] = (), *, snapshot: Snapshot | None = None
+    ) -> DockerSandbox:
         check_spec(spec, mounts)
         image = self._image(spec.image, spec.mounts, blobs)
-        return DockerSandbox(self._engine, image, spec, blobs, mounts, self._labels)
+        image.offered.check(spec, image.cores)
+        inside = mounts
+
+        def fork(state: Snapshot) -> DockerSandbox:
+            return self.open(spec, blobs, mounts, snapshot=state)
+
+        if (clock := clock_tree(spec, blobs, image.machine)) is not None:
+            link = FileTree({PRELOAD_NAME: Entry(EntryKind.LINK, target=f"{FOLDER}/{PRELOAD_NAME}")})
+            inside += (Mount(path=FOLDER, tree=clock), Mount(path=PRELOAD.rpartition("/")[0], tree=link.save(blobs)))
+        return DockerSandbox(self._engine, image, spec, blobs, inside, self._labels, snapshot, fork)
 
     def capabilities(self) -> list[Capability]:
         return measure(self)

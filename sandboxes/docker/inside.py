@@ -60,8 +60,7 @@ runs, since its own start takes time)."""
 
 EXPORT = """
 import contextlib, json, os, stat, sys
-root, limit, depth_limit = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-taken = 0
+limit, depth_limit = int(sys.argv[1]), int(sys.argv[2])
 
 def put(path, size=0, data=None, **fields):
     header = json.dumps({"path": path.encode("unicode_escape").decode(), "size": size, **fields}).encode()
@@ -116,28 +115,48 @@ def walk(folder, prefix, depth):
         else:
             with opened(folder, name, os.O_RDONLY | os.O_DIRECTORY) as (inner, _):
                 walk(inner, prefix + name + "/", depth + 1)
-    if not names and prefix:
+    if not names and depth:
         put(prefix[:-1], kind="directory")
 
-with opened(None, root, os.O_RDONLY | os.O_DIRECTORY) as (inner, _):
-    walk(inner, "", 0)
+for place in sys.argv[3:]:
+    prefix, _, root = place.partition("=")
+    taken = 0
+    with opened(None, root, os.O_RDONLY | os.O_DIRECTORY) as (inner, _):
+        walk(inner, prefix, 0)
 os.write(1, (0).to_bytes(4, "big"))
 """
-"""Write the tree below a folder as a stream of entries, under the rules of `sandboxes.export`; ends with a length of 0."""
+"""Write the trees below folders as a stream of entries, under the rules of `sandboxes.export`; ends with a length of 0.
+Arguments: most bytes of each, most folders in each other, then `PREFIX=FOLDER` for each; paths begin with the prefix."""
 
 FILL = """
 import os, shutil, stat, sys, tarfile
-root = sys.argv[1]
-for name in os.listdir(root):
-    path = os.path.join(root, name)
-    if os.path.isdir(path) and not os.path.islink(path):
-        shutil.rmtree(path)
-    else:
-        os.unlink(path)
+split = sys.argv.index("--")
+roots = dict(place.split("=") for place in sys.argv[1:split])
+for root in roots.values():
+    for parent, names, _ in os.walk(root):
+        for name in names:
+            if not os.path.islink(os.path.join(parent, name)):
+                os.chmod(os.path.join(parent, name), 0o700)
+    for name in os.listdir(root):
+        path = os.path.join(root, name)
+        if os.path.isdir(path) and not os.path.islink(path):
+            shutil.rmtree(path)
+        else:
+            os.unlink(path)
+folders = []
 with tarfile.open(fileobj=sys.stdin.buffer, mode="r|") as archive:
     archive.extraction_filter = lambda member, path: member
-    archive.extractall(root)
-for path in sys.argv[2:]:
-    os.mknod(os.path.join(root, path), stat.S_IFSOCK | 0o644)
+    for member in archive:
+        top, _, member.name = member.name.partition("/")
+        if member.name:
+            archive.extract(member, roots[top])
+            if member.isdir():
+                folders.append((member, os.path.join(roots[top], member.name)))
+    for member, path in reversed(folders):
+        archive.utime(member, path)
+for path in sys.argv[split + 1:]:
+    top, _, name = path.partition("/")
+    os.mknod(os.path.join(roots[top], name), stat.S_IFSOCK | 0o644)
 """
-"""Make a folder equal to the archive on standard input; the further arguments are paths of special entries."""
+"""Make folders equal to the archive on standard input. Arguments: `NAME=FOLDER` for each folder, where NAME begins the paths
+of the archive that go there; `--`; paths of special entries."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import secrets
 import shlex
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
@@ -16,8 +18,9 @@ from requests.exceptions import RequestException
 from factory.core.blobs import BlobStore
 from factory.core.digest import Digest
 from factory.core.errors import SandboxLost
+from factory.core.files import Entry, FileTree
 from factory.core.task import EnvironmentSpec, Mount
-from sandboxes.contract import WORKSPACE, CommandResult, ProcessResult, ResolvedImage
+from sandboxes.contract import WORKSPACE, CommandResult, ProcessResult, ResolvedImage, Sandbox, Snapshot
 from sandboxes.docker.inside import EXPORT, FILL, INTERRUPT, KEEPER
 from sandboxes.docker.process import STDERR_BYTES, Collected
 from sandboxes.docker.session import GRACE_S, Hands, Session
@@ -28,7 +31,8 @@ from sandboxes.faults import machine_faults
 from sandboxes.files import read_argv, read_result, write_argv, write_result
 from sandboxes.layers import load_tree
 from sandboxes.shell import SHELL, HeadTail, limit_script, opening_script
-from sandboxes.spec import HOME, USER, shell_environment
+from sandboxes.snapshots import SCRATCH, Shell, check_tree, scratch_digest, siblings
+from sandboxes.spec import HOME, USER, Offered, shell_environment
 
 ENGINE_FAULTS = (DockerException, RequestException, OSError)
 """What the SDK raises when the engine refuses, does not answer, or is gone."""
@@ -38,6 +42,10 @@ HARNESS_S = 60.0
 """Seconds that the back end's own helpers (fill, export) may take in a container."""
 HARNESS_PROCESSES = 8
 """Processes beyond the task's limit that the back end itself may need in a container."""
+
+
+_FOLDERS = {"workspace": WORKSPACE, "tmp": "/tmp", "home": HOME, "shm": "/dev/shm"}
+"""All that the agent can write to, by the names that trees have for it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,6 +61,12 @@ class DockerImage:
     """The PATH inside."""
     hidden: tuple[str, ...]
     """Folders covered by an empty read-only one: installed packages, and places that anyone could write to."""
+    offered: Offered
+    """Its locales and time zones."""
+    machine: str
+    """Whose instructions it holds, as `uname -m` tells it."""
+    cores: int
+    """Of the engine's machine."""
 
 
 class DockerSandbox:
@@ -67,11 +81,16 @@ class DockerSandbox:
         blobs: BlobStore,
         mounts: tuple[Mount, ...],
         labels: dict[str, str],
+        snapshot: Snapshot | None,
+        fork: Callable[[Snapshot], Sandbox],
     ) -> None:
+        """`fork` opens a sandbox of the same environment in another state."""
         self.image = image.resolved
         self._engine, self._image, self._spec, self._blobs = engine, image, spec, blobs
         self._environment = shell_environment(spec, {"PATH": image.path})
+        self._fork = fork
         self._session: Session | None = None
+        self._shell = Shell(blobs, self._new_session, [*self._environment, "PWD", "OLDPWD", "SHLVL"])
         self._stopped = self._closed = False
         self._container: str = engine.create_container(
             image.reference,
@@ -84,6 +103,7 @@ class DockerSandbox:
         )["Id"]
         try:
             self._start(mounts)
+            self._begin(snapshot or Snapshot(tree=spec.files), fresh=True, checked=snapshot is not None)
         except BaseException:
             self.close()
             raise
@@ -105,8 +125,14 @@ class DockerSandbox:
             memswap_limit=memory,
             shm_size=limits.disk_bytes,
             tmpfs=covers | folders,
+            cpuset_cpus=self._cores(),
         )
         return config
+
+    def _cores(self) -> str | None:
+        """As many cores as the task sees, at a random place; None for all."""
+        first, count = secrets.randbelow(self._image.cores), self._spec.cores
+        return ",".join(str((first + place) % self._image.cores) for place in range(count)) or None
 
     def _start(self, mounts: tuple[Mount, ...]) -> None:
         archive = Archive(owner=0)
@@ -117,16 +143,20 @@ class DockerSandbox:
         if archive.special:
             script = "import os, stat, sys\nfor path in sys.argv[1:]: os.mknod('/' + path, stat.S_IFSOCK | 0o644)"
             self._harness([self._image.python, "-I", "-S", "-c", script, *archive.special], b"", user=0)
-        self._fill(self._spec.files, fresh=True)
 
-    def _fill(self, digest: Digest, *, fresh: bool = False) -> None:
-        tree = load_tree(self._blobs, digest)
-        if fresh and not tree:
-            return
-        archive = Archive(owner=USER)
-        archive.add_tree(self._blobs, tree)
-        argv = [self._image.python, "-I", "-S", "-c", FILL, WORKSPACE, *archive.special]
-        self._harness(argv, archive.data(), user=USER)
+    def _begin(self, snapshot: Snapshot, *, fresh: bool, checked: bool) -> None:
+        self._shell.begin(snapshot)
+        tree = load_tree(self._blobs, snapshot.tree)
+        scratch = FileTree() if snapshot.scratch is None else load_tree(self._blobs, snapshot.scratch)
+        if tree or scratch or not fresh:
+            archive = Archive(owner=USER)
+            archive.add_tree(self._blobs, tree, "workspace")
+            archive.add_tree(self._blobs, scratch)
+            places = [f"{name}={folder}" for name, folder in _FOLDERS.items()]
+            argv = [self._image.python, "-I", "-S", "-c", FILL, *places, "--", *archive.special]
+            self._harness(argv, archive.data(), user=USER)
+        if checked:
+            check_tree(self._blobs, self.export(), snapshot.tree)
 
     def _harness(self, argv: list[str], stdin: bytes, *, user: int) -> None:
         stream = ExecStream(self._engine, self._container, argv, user=f"{user}:{user}")
@@ -159,13 +189,18 @@ class DockerSandbox:
     @machine_faults(*ENGINE_FAULTS)
     def run(self, command: str, *, timeout_s: float, output_bytes: int) -> CommandResult:
         self._check_running()
-        if "\0" in command:
-            return CommandResult(exit_code=2, output=b"the command holds a NUL character\n"[:output_bytes])
-        if self._session is None or self._session.closed:
-            opening = opening_script(limit_script(self._spec, bash=True, processes=False))
-            hands = Hands(spawn=lambda: self._enter(SHELL), interrupt=self._interrupt, end=self._kill_all)
-            self._session = Session(hands, opening)
-        return self._session.run(command.encode(errors="surrogatepass"), timeout_s, output_bytes)
+        return self._shell.run(command, timeout_s, output_bytes)
+
+    @machine_faults(*ENGINE_FAULTS)
+    def start(self) -> None:
+        self._check_running()
+        self._shell.start()
+
+    def _new_session(self) -> Session:
+        opening = opening_script(limit_script(self._spec, bash=True, processes=False))
+        hands = Hands(spawn=lambda: self._enter(SHELL), interrupt=self._interrupt, end=self._kill_all)
+        self._session = Session(hands, opening)
+        return self._session
 
     def _interrupt(self, started: float, shell: str = shlex.join(SHELL), first: int = 0) -> None:
         """Best effort: a full process table or a killed helper leaves the rest to `_kill_all`."""
@@ -227,11 +262,17 @@ class DockerSandbox:
 
     @machine_faults(*ENGINE_FAULTS)
     def export(self) -> Digest:
+        return self._trees({"": WORKSPACE}).save(self._blobs)
+
+    def _trees(self, folders: dict[str, str]) -> FileTree:
+        """The trees below `folders` as one, the paths of each below its prefix."""
         if self._closed:
             raise SandboxLost("the sandbox is closed")
-        argv = [self._image.python, "-I", "-S", "-c", EXPORT, WORKSPACE, str(self._spec.limits.disk_bytes), str(MAX_DEPTH)]
+        limit = self._spec.limits.disk_bytes
+        places = [f"{prefix}={folder}" for prefix, folder in folders.items()]
+        argv = [self._image.python, "-I", "-S", "-c", EXPORT, str(limit), str(MAX_DEPTH), *places]
         stream = ExecStream(self._engine, self._container, argv, user=f"{USER}:{USER}")
-        entries, said = Entries(self._blobs, self._spec.limits.disk_bytes), HeadTail(STDERR_BYTES)
+        entries, said = Entries(self._blobs, limit * len(folders)), HeadTail(STDERR_BYTES)
 
         def take(channel: int, data: bytes) -> bool:
             if channel == ERROR:
@@ -246,21 +287,33 @@ class DockerSandbox:
             stream.close()
         if not entries.complete:
             raise SandboxLost(f"the files of the container cannot be read: {said.kept.decode(errors='replace').strip()}")
-        return entries.tree().save(self._blobs)
-
-    def snapshot(self) -> Digest:
-        self._check_running()
-        return self.export()
+        return entries.tree()
 
     @machine_faults(*ENGINE_FAULTS)
-    def restore(self, tree: Digest) -> None:
+    def snapshot(self) -> Snapshot:
         self._check_running()
-        load_tree(self._blobs, tree)
+        session, lost = self._shell.told()
+        found = self._trees({f"{name}/": _FOLDERS[name] for name in ("workspace", *SCRATCH)})
+        parts: dict[str, dict[str, Entry]] = {name: {} for name in ("workspace", *SCRATCH)}
+        for path, entry in found.items():
+            name, _, rest = path.partition("/")
+            parts[name][rest] = entry
+        tree = FileTree(parts.pop("workspace")).save(self._blobs)
+        scratch = scratch_digest(self._blobs, {name: FileTree(part) for name, part in parts.items()})
+        return Snapshot(tree=tree, scratch=scratch, session=session, session_lost=lost)
+
+    @machine_faults(*ENGINE_FAULTS)
+    def restore(self, snapshot: Snapshot) -> None:
+        self._check_running()
+        load_tree(self._blobs, snapshot.tree)
         if self._session is not None:
             self._session.close()
             self._session = None
         self._kill_all()
-        self._fill(tree)
+        self._begin(snapshot, fresh=False, checked=True)
+
+    def fork(self, count: int) -> list[Sandbox]:
+        return siblings(self._fork, self.snapshot(), count)
 
     @machine_faults(*ENGINE_FAULTS)
     def close(self) -> None:

@@ -14,11 +14,14 @@ from factory.core.errors import SandboxLost
 from sandboxes.contract import CommandResult
 from sandboxes.docker.stream import ERROR, ExecStream
 from sandboxes.shell import NEW_SHELL, Frames, HeadTail, command_script, fresh_nonce
+from sandboxes.state import DUMP_S, ShellState, dump_script
 
 START_S = 30.0
 """Seconds that a new shell may take before its sandbox counts as lost."""
 GRACE_S = 2.0
 """Seconds that a command may take to end after its processes were killed at its limit."""
+EARLY_BYTES = 1 << 16
+"""Output between two commands that is kept, bytes."""
 LOOK_S = 0.5
 """Seconds between two looks whether the shell still runs: a background job can hold the connection open."""
 
@@ -74,6 +77,20 @@ class Session:
             timed_out=timed_out,
             wall_s=time.monotonic() - started,
         )
+
+    def state(self) -> ShellState | None:
+        """What the shell tells of itself; None when it does not, and then it may be `closed`. Raises SandboxLost."""
+        answer = _Answer(self._frames, fresh_nonce(), fresh_nonce(), HeadTail(EARLY_BYTES))
+        told: list[bytes] = []
+        self._frames.told = told
+        self._stream.send(dump_script(answer.nonce, answer.marker))
+        answer.take_output(self._early)
+        self._await(answer, time.monotonic() + DUMP_S)
+        self._frames.told = None
+        self._early = answer.kept.kept + answer.settle()
+        if not answer.complete:
+            self.close()
+        return ShellState.told(told) if answer.complete and answer.code == 0 else None
 
     def _await(self, answer: _Answer, deadline: float) -> None:
         """Move bytes until the answer is complete, the deadline passes or the shell ends."""

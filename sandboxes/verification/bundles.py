@@ -6,6 +6,9 @@
     spec.json     the checker's parameters
     files/        further files, as they are
 
+A checker may also have `audited(spec) -> [name]` and `audit(spec, submission, bundle, scratch, passed) -> fault`: when
+checks of these names passed, it looks again, in a sandbox of its own, for what speaks against believing them.
+
 `submission` is the folder of the tree to grade, `bundle` the folder of the bundle (both read-only), `scratch` an empty
 folder. `state` is one of the six of `CheckState`. What a checker raises is a failure of the harness: the episode
 is masked. A hang or crash of graded code that it runs is its own business, and a failed check.

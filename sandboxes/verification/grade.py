@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from factory.core.blobs import BlobStore
@@ -36,26 +36,48 @@ def grade(
 ) -> Verdict:
     """What `verifier` says of the tree `end` of an episode that began with `start`.
 
+    Checks that passed and that the checker can audit are audited in another sandbox; when something speaks against
+    them, every check has failed.
+
     Raises VerifierTimeLimit when the harness runs past `verifier.wall_ms`, VerifierError for every other failure of
     the harness, its sandbox included: such an episode is masked.
     """
-    nonce = fresh_nonce()
-    mounts = (Mount(path=SUBMISSION, tree=end), Mount(path=VERIFIER, tree=verifier.bundle))
-    try:
-        with backend.open(_environment(blobs, environment, verifier), blobs, mounts) as sandbox:
-            result = sandbox.process(_ARGV, stdin=nonce, timeout_s=verifier.wall_ms / 1000, output_bytes=VERDICT_BYTES)
-    except SandboxError as error:
-        raise VerifierError(f"the verifier's sandbox failed: {error}") from error
-    if result.timed_out:
-        raise VerifierTimeLimit(f"the verifier {verifier.bundle} ran past {verifier.wall_ms} ms")
-    return Verdict(
-        checks=_checks(_frame(result, nonce.decode())),
-        verifier=verifier.bundle,
-        start=start,
-        end=end,
-        wall_s=result.wall_s,
-        cpu_s=result.cpu_s,
-    )
+    sandbox = _Verifier(backend, blobs, _environment(blobs, environment, verifier), verifier, end)
+    frame = sandbox.ask("")
+    checks = _checks(frame)
+    doubtful = [check.name for check in checks if check.passed and check.name in frame.get("audit", ())]
+    if doubtful and (fault := sandbox.ask(json.dumps(doubtful))["fault"]):
+        checks = tuple(Check(check.name, CheckState.FAILED, _shown(f"audit: {fault}")) for check in checks)
+    return Verdict(checks=checks, verifier=verifier.bundle, start=start, end=end, wall_s=sandbox.wall_s, cpu_s=sandbox.cpu_s)
+
+
+@dataclass
+class _Verifier:
+    """Runs the verifier, each time in a fresh sandbox, and adds up what that takes."""
+
+    backend: Backend
+    blobs: BlobStore
+    environment: EnvironmentSpec
+    spec: VerifierSpec
+    end: Digest
+    wall_s: float = 0.0
+    cpu_s: float = 0.0
+
+    def ask(self, passed: str) -> dict[str, Any]:
+        """The frame of one run: the checks, or, of those that passed, what speaks against them."""
+        nonce = fresh_nonce()
+        mounts = (Mount(path=SUBMISSION, tree=self.end), Mount(path=VERIFIER, tree=self.spec.bundle))
+        stdin, limit = nonce + b"\n" + passed.encode(), self.spec.wall_ms / 1000
+        try:
+            with self.backend.open(self.environment, self.blobs, mounts) as sandbox:
+                result = sandbox.process(_ARGV, stdin=stdin, timeout_s=limit, output_bytes=VERDICT_BYTES)
+        except SandboxError as error:
+            raise VerifierError(f"the verifier's sandbox failed: {error}") from error
+        if result.timed_out:
+            raise VerifierTimeLimit(f"the verifier {self.spec.bundle} ran past {self.spec.wall_ms} ms")
+        self.wall_s += result.wall_s
+        self.cpu_s += result.cpu_s
+        return _frame(result, nonce.decode())
 
 
 def _environment(blobs: BlobStore, environment: EnvironmentSpec, verifier: VerifierSpec) -> EnvironmentSpec:
@@ -92,7 +114,14 @@ def _frame(result: ProcessResult, nonce: str) -> dict[str, Any]:
 def _checks(frame: dict[str, Any]) -> tuple[Check, ...]:
     try:
         return tuple(
-            Check(str(item["name"]), CheckState(item["state"]), str(item.get("detail", ""))) for item in frame["checks"]
+            Check(str(item["name"]), CheckState(item["state"]), _shown(str(item.get("detail", "")))) for item in frame["checks"]
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise VerifierError(f"the checker's answer has another form: {error!r}") from error
+
+
+def _shown(detail: str) -> str:
+    """Text that any terminal, file and database takes: graded code words it, so what does not print is escaped."""
+    return "".join(
+        letter if letter.isprintable() or letter == "\n" else letter.encode("unicode_escape").decode() for letter in detail
+    )

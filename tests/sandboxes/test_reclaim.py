@@ -168,11 +168,11 @@ def test_copies_serve_where_overlays_do_not(tmp_path: Path, blobs: MemoryBlobs, 
     backend = BubblewrapBackend(tmp_path, overlays=False)
     with backend.open(spec, blobs) as sandbox:
         assert not sandbox.shares_layer
-        assert sandbox.snapshot() == special.digest
+        assert sandbox.snapshot().tree == special.digest
         told = sandbox.run("stat -c %a:%Y run.sh; cat link; echo x >>a.txt; rm -r src", timeout_s=10, output_bytes=100)
         assert told.output == b"755:1767225600\none\ntwo\n"
         changed = special.merged(FileTree.of(blobs, {"a.txt": "one\ntwo\nx\n"}))
-        assert FileTree.load(blobs, sandbox.snapshot()) == changed.without("src/b.py", "src/deep/c.txt", "src/deep/d.txt")
+        assert FileTree.load(blobs, sandbox.snapshot().tree) == changed.without("src/b.py", "src/deep/c.txt", "src/deep/d.txt")
     assert [found.holds for found in backend.capabilities() if found.name == "layers are shared"] == [False]
     backend.close()
 

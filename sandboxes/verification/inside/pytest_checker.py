@@ -10,6 +10,7 @@ The specification:
     options  further pytest arguments
     files    test files handed to pytest
     tests    ids that must pass, exactly as collected
+    audit    those of them that are audited: the ones that fail before the fix
     cpu_ms   {id: CPU milliseconds a test may use}, `other_ms` for the rest
     run_ms   wall time of one run
     cpu_s    CPU seconds of one run, all tests together
@@ -19,14 +20,27 @@ settings among them. The tree that is graded is this original and, from the subm
 regular `.py` files below `sources` that are no tests, conftests or site customisations. Links are not followed.
 
 A run counts only when it is whole: every asked test collected, the end reported under the nonce, the child
-gone by itself, pytest's own functions unchanged, and every canary (a test that must fail, under a name that the
-child can not tell from a real one) reported as failed. Otherwise every check has failed.
+gone by itself, the functions of pytest and of the standard library unchanged, no sealed file touched, and every
+canary reported as failed. Otherwise every check has failed.
 
-What risk remains: the graded code runs in the process that runs its tests. Code written against this very
-checker could find the plugin's descriptors and nonce in that process's memory and report what it likes,
-telling canaries apart by their text; it could also kill this process, which loses the verdict (the episode is
-masked, never scored). The sealed ids and canary names are new to it, nothing it prints or leaves in a file
-counts, and general tricks (patched pytest, patched assertions, early exits, conftests, plugins) score nothing.
+Must-fail tests ride in every graded run, in two forms:
+
+    canaries   two files of their own in each run, under names that can not be told from real ones, which do not touch
+               the graded code
+    sabotage   after a run in which audited tests passed, a second run in another sandbox, which has the same files and ids in
+               the same order: the text of a random half of those tests, at least one, is changed so that a test which
+               passed must fail (see `sabotage`)
+
+A code that makes its tests pass by other means than their assertions (reports or events forged, the test's frame
+skipped, an object that equals everything, the expected value read from the test's own code) makes the sabotaged tests pass
+too, and then every check has failed. Nothing that the graded code can see tells the two runs apart but the text of the
+tests: they share no file, process or clock, and it cannot know how many there are.
+
+What risk remains: the graded code runs in the process that runs its tests. Code which takes over that process and
+decides each test from its text, by what it knows of the original text or of the right answers, passes the audit. It
+then knows as much as code that answers the known tests one by one, which no verifier of the same tests can tell from
+a solution: held-out tests do. Tests whose text cannot be changed safely (made at run time, or defined in another module)
+have the canaries alone.
 """
 
 import os
@@ -35,8 +49,9 @@ import secrets
 import stat
 
 import pytest_runs
+import seal
 
-HELPERS = ("pytest_plugin", "pytest_runs")
+HELPERS = ("pytest_plugin", "pytest_runs", "pytest_guard", "sabotage", "seal")
 PYTHON_BYTES = 4 << 20
 """The largest source file taken from a submission."""
 SOURCE_FILES = 5_000
@@ -47,11 +62,47 @@ DETAIL = 300
 
 def check(spec, submission, bundle, scratch):
     """Run the sealed tests; a list of {name, state, detail}, one per asked test."""
+    tree = staged(spec, submission, bundle, scratch)
+    canaries = plant_canaries(tree, spec["files"][0])
+    return judge(spec["tests"], canaries, run(spec, bundle, scratch, canaries))
+
+
+def audited(spec):
+    """The checks that `audit` can doubt."""
+    return spec["audit"]
+
+
+def audit(spec, submission, bundle, scratch, passed):
+    """Why the checks `passed`, all of them audited, are not believed; empty when nothing speaks against them."""
+    tree = staged(spec, submission, bundle, scratch)
+    broken = plant_sabotage(tree, passed)
+    if not broken:
+        return ""
+    canaries = plant_canaries(tree, spec["files"][0])
+    result = run(spec, bundle, scratch, canaries, until=broken)
+    states = {name: event["state"] for name, event in result["tests"].items()}
+    lucky = [name for name in (*sorted(broken), *canaries) if states.get(name) in ("passed", "xpassed")]
+    if result["touched"]:
+        return f"a sealed file was touched: {result['touched']!a}"
+    if lucky:
+        return f"made to fail, a test passed: {lucky[0]!a}"
+    if not any(states.get(name) in ("failed", "error") for name in broken):
+        return f"no test that was made to fail did ({result['ended']})"
+    return ""
+
+
+def staged(spec, submission, bundle, scratch):
+    """The tree that is graded: the sealed original and what is taken from the submission."""
     tree = os.path.join(scratch, "tree")
     copy_tree(os.path.join(bundle, "files"), tree)
     for source in spec["sources"]:
         take_source(submission, source, tree, set(spec["sealed"]), re.compile(spec["never"]))
-    canaries = plant_canaries(tree, spec["files"][0])
+    return tree
+
+
+def run(spec, bundle, scratch, canaries, until=()):
+    """One run of the asked tests and the canaries."""
+    tree = os.path.join(scratch, "tree")
     order = {
         "root": tree,
         "path": [os.path.normpath(os.path.join(tree, root)) for root in spec["path"]],
@@ -66,9 +117,9 @@ def check(spec, submission, bundle, scratch):
     }
     pytest_runs.adopt_orphans()
     body = pytest_runs.fresh_interpreter(os.path.join(bundle, "pytest_plugin.py"))
-    output = os.path.join(scratch, "output")
-    result = pytest_runs.run(body, order, wall_s=spec["run_ms"] / 1000, cpu_s=spec["cpu_s"], output=output)
-    return judge(spec["tests"], canaries, result)
+    watched = seal.Seal(tree, [*files_below(os.path.join(bundle, "files")), *(name.partition("::")[0] for name in canaries)])
+    result = pytest_runs.run(body, order, wall_s=spec["run_ms"] / 1000, cpu_s=spec["cpu_s"], until=until)
+    return {**result, "touched": watched.broken()}
 
 
 def judge(tests, canaries, result):
@@ -93,9 +144,16 @@ def run_fault(canaries, result):
     if not result["finished"]:
         return f"the run did not reach its end ({result['ended']}, in {result['running']!a})"
     if result["tampered"]:
-        return f"pytest was changed: {result['tampered']}"
+        return f"functions of pytest or the library were changed: {result['tampered']}"
+    if result["touched"]:
+        return f"a sealed file was touched: {result['touched']!a}"
     states = {result["tests"][name]["state"] if name in result["tests"] else "missing" for name in canaries}
     return "" if states == {"failed"} else f"a test that must fail did not: {sorted(states)}"
+
+
+def files_below(folder):
+    """Relative paths of the bundle's own files."""
+    return [os.path.relpath(os.path.join(current, name), folder) for current, _, names in os.walk(folder) for name in names]
 
 
 def copy_tree(source, target):
@@ -187,3 +245,35 @@ def plant_canaries(tree, beside):
             stream.write(text)
         ids.append(f"{file}::test_{name}")
     return ids
+
+
+def plant_sabotage(tree, passed):
+    """Change the text of some of the tests so that they must fail; the ids of those.
+
+    A random half is drawn, one at least, and one with a changed literal where there is any: nothing shows more.
+    """
+    import sabotage  # only where a run is audited
+
+    places: dict = {}
+    sources = {}
+    for name in passed:
+        file, _, inner = name.partition("::")
+        places.setdefault((file, tuple(inner.partition("[")[0].split("::"))), []).append(name)
+    for file in sorted({file for file, _ in places}):
+        with open(os.path.join(tree, file), "rb") as stream:
+            sources[file] = stream.read()
+    possible: dict = {}
+    for file, source in sources.items():
+        changed = sabotage.sabotaged(source, [names for other, names in places if other == file])[1]
+        possible |= {(file, names): literal for names, literal in changed.items()}
+    drawn = {place for place in possible if secrets.randbelow(2)}
+    best = [place for place, literal in possible.items() if literal] or list(possible)
+    if best and drawn.isdisjoint(best):
+        drawn.add(secrets.choice(best))
+    broken: set = set()
+    for file, source in sources.items():
+        text, changed = sabotage.sabotaged(source, [names for other, names in drawn if other == file])
+        with open(os.path.join(tree, file), "wb") as stream:
+            stream.write(text)
+        broken.update(name for names in changed for name in places[file, names])
+    return broken

@@ -32,9 +32,14 @@ import types
 
 EXPLANATION = 600
 """Longest failure message, characters."""
-WATCHED = ("_pytest", "pluggy", "pytest", "unittest.case")
-"""Modules whose functions must be the same at the end as before graded code was first imported."""
-OWN_PATCHES = {("_pytest.config", "Config", "_getini_unknown_type")}
+WATCHED = frozenset({"_pytest", "pluggy", "pytest", "builtins"}) | sys.stdlib_module_names - {"sys"}
+"""Packages whose functions must be the same at the end as before graded code was first imported; `sys` holds hooks alone."""
+OWN_PATCHES = {
+    ("_pytest.config", "Config", "_getini_unknown_type"),
+    ("threading", "excepthook"),
+    ("warnings", "_showwarnmsg_impl"),
+    ("warnings", "showwarning"),
+}
 """What pytest itself replaces for the time of a session."""
 
 
@@ -155,14 +160,16 @@ def state_of(phases):
 
 
 def fingerprint():
-    """{name: code object} of every function of the watched modules and of their classes."""
+    """{name: code} of every function of the watched packages' loaded modules and of their classes."""
     found: dict = {}
     for name, module in list(sys.modules.items()):
-        if module is None or not any(name == watched or name.startswith(watched + ".") for watched in WATCHED):
+        if module is None or name.partition(".")[0] not in WATCHED:
             continue
         for key, value in list(vars(module).items()):
             if isinstance(value, types.FunctionType):
                 found[name, key] = value.__code__
+            elif isinstance(value, types.BuiltinFunctionType):
+                found[name, key] = value
             elif isinstance(value, type) and value.__module__ == name:
                 for inner, method in list(vars(value).items()):
                     function = getattr(method, "__func__", getattr(method, "fget", method))
@@ -172,9 +179,21 @@ def fingerprint():
 
 
 def changed(before):
-    """Names of the functions that are no longer what `before` says."""
+    """Names of the functions that are not what `before` says, or that a module loaded since has from elsewhere."""
     after = fingerprint()
-    return [".".join(key) for key, code in before.items() if after.get(key) is not code and key not in OWN_PATCHES][:5]
+    names = [key for key, code in before.items() if after.get(key) is not code and key not in OWN_PATCHES]
+    loaded = {key[0] for key in before}
+    return [".".join(key) for key in (*names, *foreign({key[0] for key in after} - loaded))][:5]
+
+
+def foreign(modules):
+    """(module, function) of functions in these modules that no watched package defined."""
+    for name in modules:
+        for key, value in list(vars(sys.modules[name]).items()):
+            if isinstance(value, types.FunctionType):
+                home = str(value.__globals__.get("__name__")).partition(".")[0]
+                if home not in WATCHED:
+                    yield name, key
 
 
 def read_order(control):

@@ -1,8 +1,9 @@
 """The parent side of a test run: starts a child that runs pytest, collects its events, and leaves nothing alive.
 
-The parent never imports graded code. The child has a session of its own; when the run is over, the
-whole tree below this process is killed: children whose parent died come here, since this process is
-their subreaper.
+The parent never imports graded code. The child has a session of its own and cannot name this process in a system call
+(`pytest_guard`); when the run is over, the whole tree below this process is killed: children whose parent died come here, since
+this process is their subreaper. The child can reopen the pipes that it holds and fill or empty them: neither
+end blocks here.
 """
 
 import contextlib
@@ -16,8 +17,13 @@ import signal
 import sys
 import time
 
+import pytest_guard
+
 EVENT_BYTES = 32 << 20
 """Most bytes of events that one run may send."""
+LINE_BYTES = 4 << 20
+"""The longest event, bytes."""
+STATES = ("passed", "failed", "error", "skipped", "xfailed", "xpassed")
 PR_SET_CHILD_SUBREAPER = 36
 
 
@@ -27,23 +33,25 @@ def adopt_orphans():
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_CHILD_SUBREAPER)")
 
 
-def run(body, spec, *, wall_s, cpu_s, output=os.devnull):
+def run(body, spec, *, wall_s, cpu_s, until=()):
     """Fork, call `body(events, control)` in the child, hand it `spec`, collect what it reports.
 
-    `body` never returns; its standard output and error go to the file `output`. Returns {ids, errors,
+    `body` never returns; what it prints goes nowhere. Returns {ids, errors,
     tests: {id: event}, running, finished, tampered, ended, wall_s}: `finished` says that the child reported its
     end and exited by itself; `running` is the test that had begun and not ended; `ended` is `exit:<code>`,
-    `signal:<number>`, `wall` or `events` (too many bytes).
+    `signal:<number>`, `wall`, `events` (too many bytes) or `enough` (every id of `until` was reported: the child was
+    not waited for).
     """
     events_out, events_in = os.pipe()
     control_out, control_in = os.pipe()
-    started = time.monotonic()
+    started, graders = time.monotonic(), pytest_guard.graders()
     pid = os.fork()
     if pid == 0:
         try:
             os.close(events_out)
             os.close(control_in)
-            _prepare(spec["root"], cpu_s, output)
+            _prepare(spec["root"], cpu_s)
+            pytest_guard.keep_off(graders)
             body(events_in, control_out)
         finally:
             os._exit(70)
@@ -51,7 +59,9 @@ def run(body, spec, *, wall_s, cpu_s, output=os.devnull):
     os.close(control_out)
     try:
         _write(control_in, json.dumps(spec).encode() + b"\n")
-        result = _watch(pid, events_out, control_in, started + wall_s)
+        for descriptor in (events_out, control_in):
+            os.set_blocking(descriptor, False)
+        result = _watch(pid, events_out, control_in, started + wall_s, set(until))
     finally:
         kill_descendants()
         os.close(events_out)
@@ -60,13 +70,12 @@ def run(body, spec, *, wall_s, cpu_s, output=os.devnull):
     return result
 
 
-def _prepare(root, cpu_s, output):
-    """In the child: own session, nothing to read, no terminal, a CPU limit as a backstop, the tree's root."""
+def _prepare(root, cpu_s):
+    """In the child: own session, nothing to read, nowhere to print, a CPU limit as a backstop, the tree's root."""
     os.setsid()
-    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    target = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    os.dup2(target, 1)
-    os.dup2(target, 2)
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for descriptor in range(3):
+        os.dup2(nowhere, descriptor)
     limit = max(1, int(cpu_s))
     resource.setrlimit(resource.RLIMIT_CPU, (limit, limit + 1))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -102,11 +111,11 @@ def _write(target, data):
     try:
         while data:
             data = data[os.write(target, data) :]
-    except BrokenPipeError:
+    except (BrokenPipeError, BlockingIOError):
         return
 
 
-def _watch(pid, events, control, deadline):
+def _watch(pid, events, control, deadline, until):
     nonce = secrets.token_hex(16)
     result: dict = {"ids": None, "errors": [], "tests": {}, "running": None, "finished": False, "tampered": [], "ended": ""}
     buffer, total = b"", 0
@@ -121,9 +130,12 @@ def _watch(pid, events, control, deadline):
                 if _exited(pid):  # a surviving grandchild can hold the pipe open
                     break
                 continue
-            data = os.read(events, 1 << 16)
+            try:
+                data = os.read(events, 1 << 16)
+            except BlockingIOError:
+                continue
             total += len(data)
-            if total > EVENT_BYTES:
+            if total > EVENT_BYTES or len(buffer) > LINE_BYTES:
                 result["ended"] = "events"
                 return result
             if not data:
@@ -131,6 +143,9 @@ def _watch(pid, events, control, deadline):
             *lines, buffer = (buffer + data).split(b"\n")
             for line in lines:
                 _take(line, result, control, nonce)
+            if until and until <= result["tests"].keys():
+                result["ended"] = "enough"
+                return result
     result["ended"] = _ending(pid, deadline)
     result["finished"] = result["finished"] and result["ended"].startswith("exit:")
     return result
@@ -151,12 +166,26 @@ def _take(line, result, control, nonce):
             result["running"] = event["id"]
         elif kind == "test":
             first = event["id"] not in result["tests"]
-            result["tests"][event["id"]] = event if first else {**event, "state": "error"}
+            result["tests"][event["id"]] = _plain(event) if first else {**_plain(event), "state": "error"}
             result["running"] = None
         elif kind == "end":
-            result["finished"], result["tampered"] = True, event["tampered"]
-    except (ValueError, KeyError, TypeError):
+            result["finished"], result["tampered"] = True, [str(name) for name in event["tampered"]]
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError, MemoryError):
         return
+
+
+def _plain(event):
+    """A test's event in the form that it should have, whatever the graded process wrote."""
+    failure = event["failure"]
+    if failure is not None:
+        texts = {key: str(failure[key]) for key in ("type", "message", "file")}
+        failure = {**texts, "line": int(failure["line"])}
+    return {
+        "id": event["id"],
+        "state": event["state"] if event["state"] in STATES else "error",
+        "ms": int(event["ms"]),
+        "failure": failure,
+    }
 
 
 def _exited(pid):
@@ -174,7 +203,16 @@ def _ending(pid, deadline):
 
 
 def kill_descendants():
-    """Kill everything that has this process as ancestor, and reap it all."""
+    """Kill everything that has this process as ancestor, and reap it all.
+
+    Stopped processes keep their places, so that one which forks all the time fills the table before it is killed.
+    """
+    stopped: set = set()
+    while fresh := set(_descendants()) - stopped:
+        for victim in fresh:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(victim, signal.SIGSTOP)
+        stopped |= fresh
     while True:
         for victim in _descendants():
             with contextlib.suppress(ProcessLookupError):

@@ -129,7 +129,7 @@ def test_snapshot_and_restore_mid_episode(backend: Backend, blobs: MemoryBlobs) 
     wanted = hello(blobs)
     environment = Environment(wanted, backend, blobs)
     environment.reset(seed=0)
-    assert environment.snapshot() == wanted.environment.files
+    assert environment.snapshot().tree == wanted.environment.files
     environment.step(HELLO)
     greeted = environment.snapshot()
     environment.step(Action("bash", {"command": "rm a.txt; touch b.txt"}))
@@ -196,8 +196,8 @@ def test_every_reset_is_checked_not_only_the_first(backend: Backend, blobs: Memo
         ({"run": [SandboxLost("gone")]}, Termination.ENVIRONMENT_LOST),
         ({"run": [OSError("disk on fire")]}, Termination.TOOL_FAILURE),
         ({"stop": [SandboxLost("gone")]}, Termination.ENVIRONMENT_LOST),
-        ({"export": [SandboxLost("gone")]}, Termination.ENVIRONMENT_LOST),
-        ({"export": [RuntimeError("bug")]}, Termination.VERIFIER_FAILED),
+        ({"export": [None, SandboxLost("gone")]}, Termination.ENVIRONMENT_LOST),
+        ({"export": [None, RuntimeError("bug")]}, Termination.VERIFIER_FAILED),
         ({"verify": [SandboxLost("gone")]}, Termination.VERIFIER_FAILED),
         ({"verify": [None, SandboxLost("gone")]}, Termination.VERIFIER_FAILED),
         ({"verify": [RuntimeError("bug")]}, Termination.VERIFIER_FAILED),

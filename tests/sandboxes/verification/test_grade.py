@@ -231,3 +231,23 @@ def test_a_lost_backend_is_told(blobs: MemoryBlobs) -> None:
 
     with pytest.raises(VerifierError, match="no namespaces"):
         graded(Lost(), blobs, LOOK, FileTree())  # type: ignore[arg-type]
+
+
+AUDITED = """
+def check(spec, submission, bundle, scratch):
+    return [{"name": name, "state": state} for name, state in (("a", "passed"), ("b", "failed"), ("c", "passed"))]
+def audited(spec):
+    return ["a", "b"]
+def audit(spec, submission, bundle, scratch, passed):
+    assert passed == ["a"]
+    return spec["fault"]
+"""
+
+
+@pytest.mark.parametrize(("fault", "passed"), [("", ["a", "c"]), ("seen\\u001b[2J", [])])
+def test_checks_that_passed_are_audited_and_a_fault_fails_all(
+    backend: Backend, blobs: MemoryBlobs, fault: str, passed: list[str]
+) -> None:
+    verdict = graded(backend, blobs, AUDITED, FileTree(), f'{{"fault": "{fault}"}}')
+    assert [check.name for check in verdict.checks if check.passed] == passed
+    assert all(check.detail == (r"audit: seen\x1b[2J" if fault else "") for check in verdict.checks)
