@@ -5,6 +5,7 @@ pyarrow is imported where Parquet is written or read: lists of tasks do without 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -116,7 +117,7 @@ class TrajectoryStore(Store):
 
         chosen = list(reversed(self.trajectories())) if rows is None else list(rows)
         target = Path(path)
-        partial = target.with_name(f".{target.name}.partial")
+        partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
         try:
             with pq.ParquetWriter(partial, SCHEMA, compression="zstd") as writer:
                 for blob, some in groupby(chosen, key=lambda row: row.blob):

@@ -62,6 +62,9 @@ def main() -> None:
     except FactoryError as error:
         _say(f"factory: {type(error).__name__}: {_line(error)}")
         sys.exit(1)
+    except OSError as error:  # a full disk, a file where a folder should be: the machine's word, without a trace
+        _say(f"factory: {type(error).__name__}: {_line(error)}")
+        sys.exit(1)
 
 
 def _log(level: str) -> None:

@@ -22,6 +22,19 @@ LineOption = Annotated[
 ]
 
 
+MOST = 2**31 - 1
+"""The largest count that an option takes: every database holds it."""
+
+
+def output_file(path: Path, option: str) -> Path:
+    """`path` where a file may be written: new, or in place of a regular one. Raises UserError."""
+    from factory.core.errors import UserError
+
+    if not path.name or not path.parent.is_dir() or (path.exists() and not path.is_file()):
+        raise UserError(option, str(path), "a file, new or to be replaced, in a folder that exists")
+    return path
+
+
 def settings_of(config: Path | None, data: Path | None, **flags: Any) -> Settings:
     """The settings with the flags that were given."""
     from factory.settings import load_settings
@@ -61,6 +74,16 @@ def node_of(registry: Registry, reference: str, option: str = "TASK") -> Digest:
         except NotFound:
             continue
     raise UserError(option, reference, "a digest, at least 8 digits of one, a name or an alias of a task or a policy version")
+
+
+def split_of(registry: Registry, name: str, option: str) -> str:
+    """`name` where a sealed split has it. Raises UserError that lists the splits."""
+    from factory.core.errors import UserError
+
+    known = [split.name for split in registry.splits()]
+    if name not in known:
+        raise UserError(option, name, f"a sealed split: {' or '.join(known) or 'there is none'}")
+    return name
 
 
 def choice(kind: type[Any], value: str | None, option: str) -> Any:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from factory.cli.console import emit_json, say
-from factory.cli.options import ConfigOption, DataOption, JsonOption, registry_of, settings_of
+from factory.cli.options import ConfigOption, DataOption, JsonOption, output_file, registry_of, settings_of
 
 
 def add_to(app: typer.Typer) -> None:
@@ -33,6 +33,6 @@ def report(
             return
         from factory.report.page import write_page
 
-        path = out or settings.data / "reports" / "report.html"
+        path = settings.data / "reports" / "report.html" if out is None else output_file(out, "--out")
         write_page(found, path)
     say(f"report: {path}")

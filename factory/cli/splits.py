@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from factory.cli.console import emit_json, emit_record, emit_table, say
-from factory.cli.options import ConfigOption, DataOption, JsonOption, node_of, registry_of, settings_of
+from factory.cli.options import ConfigOption, DataOption, JsonOption, node_of, registry_of, settings_of, split_of
 
 app = typer.Typer(help="Sealed splits.", no_args_is_help=True)
 aliases = typer.Typer(help="Names that move, by compare-and-set.", no_args_is_help=True)
@@ -34,13 +34,8 @@ def check(
     json: JsonOption = False,
 ) -> None:
     """Look at every key of every task anew; exit code 1 when a split leaks."""
-    from factory.core.errors import UserError
-
     with registry_of(settings_of(config, data)) as registry:
-        known = [split.name for split in registry.splits()]
-        if name is not None and name not in known:
-            raise UserError("NAME", name, f"a sealed split: {' or '.join(known) or 'there is none'}")
-        names = [name] if name is not None else known
+        names = [split.name for split in registry.splits()] if name is None else [split_of(registry, name, "NAME")]
         problems = {one: registry.check_split(one) for one in names}
     if json:
         emit_json(problems)

@@ -9,6 +9,7 @@ import typer
 
 from factory.cli.console import emit_json, emit_record, emit_table, say
 from factory.cli.options import (
+    MOST,
     ConfigOption,
     DataOption,
     JsonOption,
@@ -17,6 +18,7 @@ from factory.cli.options import (
     node_of,
     registry_of,
     settings_of,
+    split_of,
     task_of,
 )
 from factory.cli.progress import shown
@@ -35,7 +37,7 @@ def list_tasks(
     family: Annotated[str | None, typer.Option(help="Skill or operator.")] = None,
     source: Annotated[str | None, typer.Option(help="Repository, or exact source.")] = None,
     line: LineOption = None,
-    limit: Annotated[int | None, typer.Option(min=0, help="Most tasks to list.")] = None,
+    limit: Annotated[int | None, typer.Option(min=0, max=MOST, help="Most tasks to list.")] = None,
     config: ConfigOption = None,
     data: DataOption = None,
     json: JsonOption = False,
@@ -51,7 +53,7 @@ def list_tasks(
             kind=choice(TaskKind, kind, "--kind"),
             state=choice(TaskState, state, "--state"),
             line=line or settings.policy.line,
-            split=split,
+            split=split and split_of(registry, split, "--split"),
             part=part,
             family=family,
             source=source,

@@ -9,14 +9,14 @@ from typing import Annotated, Any
 import typer
 
 from factory.cli.console import emit_json, emit_record, emit_table, say
-from factory.cli.options import ConfigOption, DataOption, JsonOption, registry_of, settings_of, task_of
+from factory.cli.options import MOST, ConfigOption, DataOption, JsonOption, output_file, registry_of, settings_of, task_of
 
 app = typer.Typer(help="Look at rollouts.", no_args_is_help=True)
 
 TaskFilter = Annotated[str | None, typer.Option("--task", help="Digest, prefix, name or alias of a task.")]
 PurposeFilter = Annotated[str | None, typer.Option("--purpose", help="assess, train or evaluate.")]
 SolvedFilter = Annotated[bool | None, typer.Option("--solved/--unsolved", help="Only those.")]
-LimitFilter = Annotated[int | None, typer.Option("--limit", min=0, help="Most trajectories, newest first.")]
+LimitFilter = Annotated[int | None, typer.Option("--limit", min=0, max=MOST, help="Most trajectories, newest first.")]
 
 
 @app.command("list")
@@ -44,7 +44,7 @@ def list_trajectories(
 
 @app.command()
 def show(
-    number: Annotated[int, typer.Argument(metavar="ID", help="Number from `trajectories list`.")],
+    number: Annotated[int, typer.Argument(metavar="ID", min=0, max=MOST, help="Number from `trajectories list`.")],
     config: ConfigOption = None,
     data: DataOption = None,
     json: JsonOption = False,
@@ -106,10 +106,7 @@ def export(
     data: DataOption = None,
 ) -> None:
     """Write rollouts as one Parquet file, for pandas, Polars or datasets."""
-    from factory.core.errors import UserError
-
-    if not path.parent.is_dir():
-        raise UserError("PATH", str(path), "a file in a folder that exists")
+    output_file(path, "PATH")
     with registry_of(settings_of(config, data)) as registry:
         digest = task_of(registry, task, "--task") if task else None
         rows = registry.trajectories(task=digest, purpose=purpose, solved=solved, limit=limit)

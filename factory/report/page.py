@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ SECTIONS = {
 def write_page(figures: dict[str, Any], path: Path) -> None:
     """Write the page of `collect.figures` to `path`, whole or not at all. Raises UserError when it cannot be written."""
     content = page(figures)
-    partial = path.with_name(f".{path.name}.partial")
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         partial.write_text(content, encoding="utf-8")

@@ -53,6 +53,8 @@ def audit(
     alarms = _negatives(built, config)
     tasks = _tasks(built, items)
     faults = [*_faults(planted, alarms, config)]
+    if not tasks["screened"]:
+        faults.append("no task was screened, so there is nothing to certify")
     if tasks["matched"]:
         faults.append(f"{len(tasks['matched'])} of {tasks['screened']} tasks match a reference")
     return {

@@ -27,6 +27,8 @@ def one_line(done: object, *words: str) -> None:
         (("tasks", "list", "--limit", "-1"), ("--limit", "0")),
         (("tasks", "list", "--limit", "many"), ("--limit", "integer")),
         (("tasks", "show"), ("TASK",)),
+        (("tasks", "list", "--limit", "9" * 23), ("--limit", "2147483647")),
+        (("trajectories", "show", "9" * 23), ("ID", "2147483647")),
         (("taks",), ("taks",)),
         (("nightly", "--date", "tomorrow"), ("--date", "tomorrow", "YYYY-MM-DD")),
         (("nightly", "--date", "2026-02-30"), ("--date", "2026-02-30")),
@@ -62,6 +64,12 @@ def test_mistakes_without_a_data_folder(arguments: tuple[str, ...], words: tuple
         (("alias", "set", "name", "no-such-task"), ("TARGET", "no-such-task")),
         (("alias", "set", "abcdef0123", "chosen"), ("alias", "abcdef0123")),
         (("split", "check", "no-such-split"), ("NAME", "no-such-split", "main")),
+        (("tasks", "list", "--split", "no-such-split"), ("--split", "no-such-split", "main")),
+        (("trajectories", "export", "/dev/null"), ("PATH", "/dev/null")),
+        (("trajectories", "export", "/tmp"), ("PATH", "/tmp")),
+        (("trajectories", "export", ""), ("PATH",)),
+        (("report", "--out", "/dev/null"), ("--out", "/dev/null")),
+        (("report", "--out", ""), ("--out",)),
         (("report", "--out", "/dev/null/report.html"), ("--out", "/dev/null/report.html")),
     ],
     ids=lambda value: " ".join(value)[:40],
@@ -81,7 +89,9 @@ def test_a_prefix_that_fits_several_tasks_names_them(factory: Inside, small: Sma
         columns = [row[1] for row in connection.execute("PRAGMA table_info(tasks)")]
         row = dict(zip(columns, connection.execute("SELECT * FROM tasks WHERE digest = ?", (digest,)).fetchone(), strict=True))
         marks = ", ".join("?" * len(columns))
-        connection.execute(f"INSERT INTO tasks VALUES ({marks})", tuple({**row, "digest": twin}.values()))
+        connection.execute(
+            f"INSERT INTO tasks VALUES ({marks})", tuple({**row, "digest": twin, "status": "candidate"}.values())
+        )
     connection.close()
     done = factory("tasks", "show", digest[:10], *copy.options)
     one_line(done, digest[:10], digest, twin)

@@ -91,6 +91,12 @@ def test_a_screen_that_cries_wolf_cannot_certify(evaluation: ReferenceSet) -> No
     assert any(fault.startswith("negatives, library code") for fault in found["faults"])
 
 
+def test_an_audit_of_nothing_certifies_nothing(evaluation: ReferenceSet) -> None:
+    found = audit([], [evaluation], config=AuditConfig(per_kind=5))
+    assert found["certified"] is False
+    assert "no task was screened, so there is nothing to certify" in found["faults"]
+
+
 def test_an_audit_against_nothing_is_refused() -> None:
     with pytest.raises(UserError, match="at least one reference set"):
         audit(CLEAN, [])
