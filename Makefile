@@ -5,8 +5,8 @@ BIN := $(VENV)/bin
 KIND := $(shell command -v nvidia-smi >/dev/null 2>&1 && nvidia-smi -L >/dev/null 2>&1 && echo gpu || echo cpu)
 LOCK := requirements/$(KIND).lock
 READY := $(VENV)/ready-$(KIND)
-DATA ?= data/demo
 SHORT ?=
+DATA ?= data/demo$(if $(SHORT),-short)
 CONFIG := $(if $(SHORT),configs/demo-short.toml,configs/demo.toml)
 
 .PHONY: help setup demo smollm2 test test-fast test-long bench-sandboxes lint format clean
@@ -17,7 +17,7 @@ help: ## what there is
 setup: $(READY) ## install into .venv: the locked packages, hashes checked (GPU builds where there is a GPU)
 
 $(READY): $(LOCK) pyproject.toml
-	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "envfactory needs Python 3.11 or newer")'
+	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11, 4) else "envfactory needs Python 3.11.4 or newer: make PYTHON=...")'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --no-deps --require-hashes -r $(LOCK)
 	$(BIN)/python -c 'import torch' 2>/dev/null || $(BIN)/python -m pip install --quiet --no-deps --require-hashes -r requirements/cuda.lock
