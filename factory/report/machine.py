@@ -23,7 +23,9 @@ FREE_GIB = 2.0
 def examine(settings: Settings) -> list[dict[str, Any]]:
     """One record a property: `part`, `name`, `holds`, `detail` (what to do where not), `needed` by the settings."""
     return [
-        _record("python", "version", sys.version_info >= (3, 11, 4), f"{sys.version.split()[0]}, of 3.11.4 or newer", needed=True),
+        _record(
+            "python", "version", sys.version_info >= (3, 11, 4), f"{sys.version.split()[0]}, of 3.11.4 or newer", needed=True
+        ),
         *_engine(settings),
         *_back_ends(settings),
         _database(settings),
