@@ -21,7 +21,8 @@ from ..cli.command import Done, process
 from .test_kills import CONFIG
 
 pytestmark = [pytest.mark.slow, pytest.mark.vllm]
-SMALLER = CONFIG.replace("terminal = 30\ndatabase = 10", "terminal = 16\ndatabase = 4").replace("steps = 6", "steps = 2")
+SMALLER = CONFIG.replace("terminal = 30\ndatabase = 10\nrepository = 4", "terminal = 16\ndatabase = 4\nrepository = 0")
+SMALLER = SMALLER.replace("steps = 6", "steps = 2")
 
 
 @pytest.fixture(scope="module")
