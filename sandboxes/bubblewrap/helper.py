@@ -44,6 +44,8 @@ _FILTER = 8
 """Descriptor from which bubblewrap reads the system call filter; it closes it too."""
 _FIRST_FREE = 10
 """Descriptors below this one stay taken, so that received ones never collide with a child's."""
+_RESET = signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}
+"""Signals that sandboxes meet as if nobody had ever ignored them: a host under `nohup` or in the background ignores some."""
 
 
 def main() -> None:
@@ -230,7 +232,7 @@ class Helper:
                 env,
                 file_actions=actions,
                 setsigmask=[],
-                setsigdef=[signal.SIGPIPE, signal.SIGXFSZ, signal.SIGCHLD],
+                setsigdef=_RESET,
             )
         finally:
             if cores:

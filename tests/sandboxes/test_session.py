@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import resource
+import subprocess
+import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -194,3 +197,25 @@ def test_the_environment_is_clean(run: Run, monkeypatch: pytest.MonkeyPatch) -> 
     }
     names = {line.partition(b"=")[0].decode() for line in run("env").output.splitlines()}
     assert names <= allowed
+
+
+def test_signals_that_the_host_ignores_are_not_ignored_inside(tmp_path: Path) -> None:
+    """As `nohup`, or a shell's background job, leaves them to the host."""
+    code = f"""
+import pathlib, signal
+for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM):
+    signal.signal(number, signal.SIG_IGN)
+from factory.core.blobs import MemoryBlobs
+from factory.core.files import FileTree
+from factory.core.task import EnvironmentSpec
+from sandboxes.backends import open_backend
+blobs, backend = MemoryBlobs(), open_backend("bubblewrap", cache=pathlib.Path({str(tmp_path)!r}))
+with backend.open(EnvironmentSpec(files=FileTree().save(blobs)), blobs) as sandbox:
+    print(sandbox.run("grep SigIgn /proc/self/status", timeout_s=10, output_bytes=100).output.decode())
+backend.close()
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=Path(__file__).parents[2]
+    )
+    ignored = int(done.stdout.split()[1], 16)
+    assert [number for number in (1, 2, 3, 15) if ignored & 1 << number - 1] == []
