@@ -56,4 +56,4 @@ format: setup ## rewrite to the project's style
 	$(BIN)/ruff format .
 
 clean: ## remove what the demo and the tools left
-	rm -rf data/demo .mypy_cache .ruff_cache .import_linter_cache build dist
+	rm -rf data/demo data/demo-short .mypy_cache .ruff_cache .import_linter_cache build dist

@@ -59,10 +59,7 @@ def main() -> None:
     except UserError as error:
         _say(f"factory: {_line(error)}")
         sys.exit(2)
-    except FactoryError as error:
-        _say(f"factory: {type(error).__name__}: {_line(error)}")
-        sys.exit(1)
-    except OSError as error:  # a full disk, a file where a folder should be: the machine's word, without a trace
+    except (FactoryError, OSError) as error:  # OSError: a full disk, a file where a folder should be
         _say(f"factory: {type(error).__name__}: {_line(error)}")
         sys.exit(1)
 

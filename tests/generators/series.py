@@ -96,3 +96,12 @@ def assert_complete(task: Task, blobs: MemoryBlobs) -> None:
         for entry in FileTree.load(blobs, tree).values():
             assert entry.content is None or blobs.has(entry.content)
     assert blobs.has(task.solution)
+
+
+def assert_sealed(candidate: Candidate, backend: Backend, blobs: MemoryBlobs) -> None:
+    """Of the task's first file, and of all that its verifiers and its solution hold, the agent can read the file alone."""
+    path, entry = next(iter(FileTree.load(blobs, candidate.task.environment.files).items()))
+    assert entry.content is not None
+    needles = [blobs.get(entry.content), *answers(candidate, blobs)]
+    assert len(needles) > 8
+    assert visible(candidate.task, needles, backend, blobs) == [f"0 /workspace/{path}"]
