@@ -51,9 +51,8 @@ _RESET = signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}
 def main() -> None:
     """Serve the socket on descriptor 0 until its other end closes."""
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    resource.setrlimit(
-        resource.RLIMIT_NOFILE, (most, most)
-    )  # three descriptors for each sandbox; theirs are limited by the task
+    # Three descriptors for each sandbox; what runs inside is limited by its task.
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     control = socket.socket(fileno=os.dup(0))
     config = json.loads(control.recv(MESSAGE_BYTES))
     try:
