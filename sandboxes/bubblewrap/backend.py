@@ -16,7 +16,8 @@ from sandboxes.bubblewrap import seccomp
 from sandboxes.bubblewrap.client import HelperClient, HelperRoot
 from sandboxes.bubblewrap.differences import Differences
 from sandboxes.bubblewrap.image import BubblewrapImage
-from sandboxes.bubblewrap.sandbox import BubblewrapSandbox, Place
+from sandboxes.bubblewrap.layout import LAYERS
+from sandboxes.bubblewrap.sandbox import FOLDERS, BubblewrapSandbox, Place
 from sandboxes.clock import FOLDER, PRELOAD, PRELOAD_NAME, clock_tree
 from sandboxes.contract import Capability, ResolvedImage, Snapshot
 from sandboxes.layers import LayerCache
@@ -94,11 +95,13 @@ class BubblewrapBackend:
         home = images.python_home(version_of(image.resolved.name))
         bwrap, folders = find_bwrap()
         binds = [*images.host_binds(home), ("/proc", "/proc"), ("/dev", "/dev"), *folders]
-        binds.append((str(self._layers.folder.resolve()), "/layers"))
+        binds.append((str(self._layers.folder.resolve()), LAYERS))
         return HelperRoot(
             binds=tuple(binds),
             links=tuple(images.host_links()),
-            files=ETC,
+            runtime=tuple(images.runtime(home, version_of(image.resolved.name))),
+            etc=ETC,
+            folders=FOLDERS,
             bwrap=bwrap,
             filter=seccomp.program() if os.uname().machine in seccomp.MACHINES else b"",
             overlays=self._overlays,

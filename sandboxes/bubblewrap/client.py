@@ -34,9 +34,13 @@ class HelperRoot:
     binds: tuple[tuple[str, str], ...]
     """Host folders and where they stand in the root."""
     links: tuple[tuple[str, str], ...]
-    """Paths in the root and the targets of their links."""
-    files: tuple[tuple[str, str], ...]
-    """Paths in the root and their text."""
+    """Paths in the root and the targets of their links; sandboxes have the same."""
+    runtime: tuple[tuple[str, str], ...]
+    """Folders of the root and where every sandbox has them."""
+    etc: tuple[tuple[str, str], ...]
+    """Files of the sandboxes' `/etc` and their text."""
+    folders: tuple[tuple[str, str], ...]
+    """Folders of a box and where its sandbox has them."""
     bwrap: str
     """Path of bubblewrap in the root."""
     filter: bytes

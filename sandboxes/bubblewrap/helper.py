@@ -25,8 +25,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from sandboxes.bubblewrap import kernel
+from sandboxes.bubblewrap.layout import BOX, Layout
 from sandboxes.bubblewrap.processes import descendants, interrupt, parent, private_bytes
-from sandboxes.bubblewrap.root import BOX, FILTER_PATH, copy_layer, enter_root
+from sandboxes.bubblewrap.root import FILTER_PATH, copy_layer, enter_root
 
 MESSAGE_BYTES = 1 << 18
 """The largest request, bytes."""
@@ -53,6 +54,7 @@ def main() -> None:
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     # Three descriptors for each sandbox; what runs inside is limited by its task.
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    os.umask(0o022)
     control = socket.socket(fileno=os.dup(0))
     config = json.loads(control.recv(MESSAGE_BYTES))
     try:
@@ -62,7 +64,7 @@ def main() -> None:
         return
     sys.path.clear()
     control.send(b"{}")
-    Helper(control, config["bwrap"], filtered=bool(config["filter"]), overlays=config["overlays"]).serve()
+    Helper(control, config["bwrap"], Layout(config), filtered=bool(config["filter"]), overlays=config["overlays"]).serve()
 
 
 @dataclass
@@ -81,8 +83,8 @@ class Job:
 class Helper:
     """Boxes by number, and the bubblewrap processes (jobs) that run in each."""
 
-    def __init__(self, control: socket.socket, bwrap: str, *, filtered: bool, overlays: bool) -> None:
-        self._control = control
+    def __init__(self, control: socket.socket, bwrap: str, layout: Layout, *, filtered: bool, overlays: bool) -> None:
+        self._control, self._layout = control, layout
         self._bwrap = bwrap
         self._options = ["bwrap", "--json-status-fd", str(_FACTS)]
         self._filter = filtered
@@ -155,13 +157,23 @@ class Helper:
         return True
 
     def do_open(
-        self, _: list[int], *, layers: list[str], scratch: str | None, disk: int, taken: int, inodes: int, memory: int
+        self,
+        _: list[int],
+        *,
+        layers: list[str],
+        mounts: list[tuple[str, str]],
+        scratch: str | None,
+        disk: int,
+        taken: int,
+        inodes: int,
+        memory: int,
     ) -> tuple[dict[str, Any], list[int]]:
         """Make a box; reply its number, whether its working directory is an overlay, and an open descriptor of its folder.
 
-        `layers`, the lowest last, are put under the working directory; `/tmp` and the home begin as a copy of `scratch`. Of
-        `disk` bytes as many as `taken` count as used by layers that are shared.
+        `layers`, the lowest last, are put under the working directory, `mounts` are paths and layers beside it; `/tmp` and
+        the home begin as a copy of `scratch`. Of `disk` bytes as many as `taken` count as used by layers that are shared.
         """
+        root = self._layout.plan(mounts)
         kernel.unshare(kernel.CLONE_NEWNS)
         try:
             kernel.mount("tmpfs", BOX, "tmpfs", _FLAGS, f"size={disk},nr_inodes={inodes},mode=755")
@@ -174,6 +186,7 @@ class Helper:
             if scratch is not None:
                 for name in os.listdir(scratch):
                     copy_layer(f"{scratch}/{name}", f"{BOX}/{name}")
+            self._layout.furnish(root, mounts)
             folder = os.open(BOX, os.O_RDONLY | os.O_DIRECTORY)
             namespace = os.open("/proc/self/ns/mnt", os.O_RDONLY)
         finally:

@@ -7,12 +7,12 @@ import shutil
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from factory.core.digest import Json, digest_of
 from factory.core.errors import ImageError
+from sandboxes.bubblewrap.layout import EMPTY
 from sandboxes.contract import ResolvedImage
 from sandboxes.spec import ETC, FACTS_SCRIPT, PYTHON_PROBE, TOOLS, Offered, version_of
 
@@ -24,11 +24,9 @@ _SYSTEM_PATH = "/usr/local/bin:/usr/bin:/bin"
 
 @dataclass(frozen=True, kw_only=True)
 class BubblewrapImage:
-    """A resolved image, and how a sandbox gets it."""
+    """A resolved image, and what its sandboxes need to know of it."""
 
     resolved: ResolvedImage
-    arguments: tuple[str, ...]
-    """Bubblewrap arguments that lay out the runtime but `/etc`."""
     environment: dict[str, str]
     """PATH, and what the interpreter needs to find its library."""
     offered: Offered
@@ -69,7 +67,6 @@ def resolve(name: str) -> BubblewrapImage:
     layout: Json = {"name": name, "versions": versions, "contents": contents, "etc": dict(ETC), "prefix": str(_inside(home))}
     return BubblewrapImage(
         resolved=ResolvedImage(name=name, digest=digest_of(layout), versions=versions),
-        arguments=_arguments(home, version),
         environment=_environment(home),
         offered=Offered.of(_lines(["/bin/sh", "-c", FACTS_SCRIPT])),
     )
@@ -129,27 +126,14 @@ def host_links() -> list[tuple[str, str]]:
     return [(name, str(Path(name).readlink())) for name in ("/bin", "/sbin", "/lib", "/lib64", "/lib32") if _link(name)]
 
 
-def etc_arguments(mounts: Iterable[str]) -> list[str]:
-    """Bubblewrap arguments for `/etc`, which the helper holds whole: one bind, quicker than one for each file, unless one of
-    `mounts` (paths inside) needs a place there."""
-    if not any(path.startswith("/etc/") for path in mounts):
-        return ["--ro-bind", "/etc", "/etc"]
-    parts = [path for path, _ in ETC] + (["/etc/alternatives"] if Path("/etc/alternatives").is_dir() else [])
-    return ["--dir", "/etc", *(word for path in parts for word in ("--ro-bind", path, path))]
-
-
 def _link(name: str) -> bool:
     return Path(name).is_symlink()
 
 
-def _arguments(home: Path, version: str) -> tuple[str, ...]:
+def runtime(home: Path, version: str) -> list[tuple[str, str]]:
+    """Folders of the helper's root and where every sandbox has them, outer ones first; what is not to be seen is empty."""
     inside = _inside(home)
-    arguments = ["--dir", "/home"]
-    for _, target in host_binds(home):
-        if not target.startswith("/etc/"):
-            arguments += ["--ro-bind", target, target]
-    for path, target in host_links():
-        arguments += ["--symlink", target, path]
+    parts = [(target, target) for _, target in host_binds(home)]
     hidden = [f"{inside}/lib/python{version}/site-packages"] if inside != Path("/usr") else []
     if inside != Path("/usr/local"):
         hidden.append("/usr/local")
@@ -157,5 +141,5 @@ def _arguments(home: Path, version: str) -> tuple[str, ...]:
     for folder in hidden:
         outside = Path(folder.replace(PYTHON_PREFIX, str(home), 1) if folder.startswith(PYTHON_PREFIX) else folder)
         if outside.is_dir():
-            arguments += ["--ro-bind", "/empty", folder]
-    return tuple(arguments)
+            parts.append((EMPTY, folder))
+    return parts

@@ -8,15 +8,15 @@ import stat
 from typing import Any
 
 from sandboxes.bubblewrap import kernel
+from sandboxes.bubblewrap.layout import BOX, EMPTY, PLANS, prepare
 
-BOX = "/box"
-"""Where a box mounts its tmpfs."""
 FILTER_PATH = "/filter.bpf"
 """The system call filter's program."""
 
 
 def enter_root(config: dict[str, Any]) -> None:
-    """Build the root of `config["binds"]`, `["links"]` and `["files"]`, and become its only user."""
+    """Build the root of `config["binds"]` and `["links"]` with the runtime of `["runtime"]` and `["etc"]`, and become its
+    only user. Raises OSError."""
     drop = config["drop"]
     if drop is None:
         _own_namespaces(os.getuid(), os.getgid())
@@ -30,14 +30,12 @@ def enter_root(config: dict[str, Any]) -> None:
         os.makedirs(stage + target, exist_ok=True)
         kernel.mount(f"/proc/self/fd/{source}", stage + target, None, kernel.MS_BIND | kernel.MS_REC)
         os.close(source)
-    for folder in ("/tmp", BOX, "/empty"):
+    for folder in ("/tmp", BOX, EMPTY, PLANS):
         os.mkdir(stage + folder)
+    os.chmod(stage + PLANS, 0o777)  # the helper is no longer root when it makes them
     for path, target in config["links"]:
         os.symlink(target, stage + path)
-    for path, text in config["files"]:
-        os.makedirs(os.path.dirname(stage + path), exist_ok=True)
-        with open(stage + path, "wb") as stream:
-            stream.write(text.encode())
+    prepare(stage, config["runtime"], config["etc"])
     if config["filter"]:
         with open(stage + FILTER_PATH, "wb") as stream:
             stream.write(bytes.fromhex(config["filter"]))

@@ -16,7 +16,8 @@ from factory.core.files import FileTree
 from factory.core.task import EnvironmentSpec
 from sandboxes.bubblewrap.client import HelperClient
 from sandboxes.bubblewrap.differences import Difference, Differences
-from sandboxes.bubblewrap.image import BubblewrapImage, etc_arguments
+from sandboxes.bubblewrap.image import BubblewrapImage
+from sandboxes.bubblewrap.layout import LAYERS, ROOT
 from sandboxes.bubblewrap.process import Collector, Pipes
 from sandboxes.bubblewrap.session import Hands, Session
 from sandboxes.contract import WORKSPACE, CommandResult, ProcessResult, Sandbox, Snapshot
@@ -35,11 +36,9 @@ _NAMESPACES = (
     "--unshare-user --unshare-ipc --unshare-pid --unshare-net --unshare-uts --unshare-cgroup-try --disable-userns "
     f"--uid {USER} --gid {USER} --hostname sandbox --cap-drop ALL --die-with-parent --new-session"
 ).split()
-_WRITABLE = (
-    f"--bind /box/workspace {WORKSPACE} --bind /box/tmp /tmp --bind /box/home {HOME} "
-    "--proc /proc --dev /dev --bind /box/shm /dev/shm"
-).split()
-_SEALED = f"--remount-ro /dev --remount-ro / --chdir {WORKSPACE} --".split()
+_ROOT = f"--dev-bind {ROOT} / --proc /proc --chdir {WORKSPACE} --".split()
+FOLDERS = (("workspace", WORKSPACE), ("tmp", "/tmp"), ("home", HOME), ("shm", "/dev/shm"))
+"""Folders of a box and where the sandbox has them, writable."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,9 +67,7 @@ class BubblewrapSandbox:
         self.image = image.resolved
         self._place, self._helper, self._spec, self._blobs = place, place.helper, spec, blobs
         self._environment = shell_environment(spec, image.environment)
-        binds = [part for path, layer in mounts for part in ("--ro-bind", f"/layers/{layer}", path)]
-        etc = etc_arguments(path for path, _ in mounts)
-        self._arguments = [*_NAMESPACES, *image.arguments, *etc, *_WRITABLE, *binds, *_SEALED]
+        self._mounts = mounts
         self._session: Session | None = None
         self._shell = Shell(blobs, self._new_session, [*self._environment, "PWD", "OLDPWD", "SHLVL"])
         self._closed = self._stopped = False
@@ -102,8 +99,9 @@ class BubblewrapSandbox:
         limits = self._spec.limits
         reply, (self._folder,) = self._helper.call(
             "open",
-            layers=[f"/layers/{layer}" for layer in layers],
-            scratch=scratch and f"/layers/{scratch}",
+            layers=[f"{LAYERS}/{layer}" for layer in layers],
+            mounts=self._mounts,
+            scratch=scratch and f"{LAYERS}/{scratch}",
             disk=limits.disk_bytes,
             taken=taken,
             inodes=limits.disk_bytes // INODE_BYTES + 64,
@@ -138,7 +136,7 @@ class BubblewrapSandbox:
         return self._spawn(SHELL, descriptors)
 
     def _spawn(self, argv: list[str], descriptors: tuple[int, ...]) -> int:
-        asked = {"args": [*self._arguments, *argv], "env": self._environment, "cores": self._spec.cores}
+        asked = {"args": [*_NAMESPACES, *_ROOT, *argv], "env": self._environment, "cores": self._spec.cores}
         reply, _ = self._helper.call("spawn", descriptors, box=self._box, **asked)
         job: int = reply["job"]
         return job
