@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from factory.agent.environment import Grade
 from factory.core.assessment import Evidence
 from factory.core.blobs import BlobStore
 from factory.core.digest import Digest
 from factory.core.errors import VerifierError
 from factory.core.files import Entry, EntryKind, FileTree
 from factory.core.outcome import Verdict
-from factory.core.task import Task, TaskKind, VerifierSpec
+from factory.core.task import Task, TaskKind
 from filters.validity import Judged, judge_many
 from sandboxes.contract import Backend
 from sandboxes.verification.grade import grade
@@ -127,11 +128,16 @@ PROBES: dict[TaskKind, tuple[Probe, ...]] = {
 """The probes of each kind of task."""
 
 
-def probe(task: Task, *, backend: Backend, blobs: BlobStore, config: LoopholeConfig | None = None) -> Evidence:
-    """Grade every probe of the task's kind. Raises VerifierError when doing nothing cannot be graded either."""
+def probe(
+    task: Task, *, backend: Backend, blobs: BlobStore, config: LoopholeConfig | None = None, untouched: Grade = grade
+) -> Evidence:
+    """Grade every probe of the task's kind; `untouched` grades doing nothing.
+
+    Raises VerifierError when doing nothing cannot be graded.
+    """
     config = config or LoopholeConfig()
     tree = FileTree.load(blobs, task.environment.files)
-    nothing = _graded(task, task.environment.files, backend, blobs, config.masked_retries)
+    nothing = _graded(task, task.environment.files, backend, blobs, config.masked_retries, untouched)
     found: dict[str, object] = {"doing nothing": _record(nothing)}
     faults = _faults("doing nothing", nothing, None)
     for one in PROBES[task.kind]:
@@ -158,13 +164,18 @@ def probe(task: Task, *, backend: Backend, blobs: BlobStore, config: LoopholeCon
 
 
 def probe_many(
-    tasks: Sequence[Task], *, backend: Backend, blobs: BlobStore, config: LoopholeConfig | None = None
+    tasks: Sequence[Task],
+    *,
+    backend: Backend,
+    blobs: BlobStore,
+    config: LoopholeConfig | None = None,
+    untouched: Grade = grade,
 ) -> list[Judged]:
     """Probe tasks in a pool of threads, in the order of `tasks`. A task that can not be judged sinks no other."""
     config = config or LoopholeConfig()
 
     def judge(task: Task) -> Evidence:
-        return probe(task, backend=backend, blobs=blobs, config=config)
+        return probe(task, backend=backend, blobs=blobs, config=config, untouched=untouched)
 
     return judge_many(tasks, judge, config.workers)
 
@@ -177,16 +188,14 @@ def _faults(name: str, verdicts: Sequence[Verdict], nothing: Sequence[Verdict] |
     return []
 
 
-def _graded(task: Task, end: Digest, backend: Backend, blobs: BlobStore, retries: int) -> list[Verdict]:
+def _graded(
+    task: Task, end: Digest, backend: Backend, blobs: BlobStore, retries: int, grade: Grade = grade
+) -> tuple[Verdict, ...]:
     """The verdicts of the task's verifiers on `end`. Raises VerifierError when every attempt failed."""
     verifiers = [task.verifier, *([task.held_out] if task.held_out else [])]
-    return [_attempt(task, verifier, end, backend, blobs, retries) for verifier in verifiers]
-
-
-def _attempt(task: Task, verifier: VerifierSpec, end: Digest, backend: Backend, blobs: BlobStore, retries: int) -> Verdict:
     while True:
         try:
-            return grade(backend, blobs, task.environment, verifier, start=task.environment.files, end=end)
+            return grade(backend, blobs, task.environment, verifiers, start=task.environment.files, end=end)
         except VerifierError:
             if retries == 0:
                 raise

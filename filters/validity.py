@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
-from factory.agent.environment import replay
+from factory.agent.environment import Grade, replay
 from factory.core.action import Action
 from factory.core.assessment import Evidence
 from factory.core.blobs import BlobStore, get_json
@@ -18,6 +18,7 @@ from factory.core.errors import FactoryError, SandboxError
 from factory.core.outcome import Outcome, OutcomeKind, Termination
 from factory.core.task import Task
 from sandboxes.contract import Backend
+from sandboxes.verification.grade import grade
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,14 +76,17 @@ class Run:
         return any(verdict is not None and verdict.passed for verdict in (self.outcome.verdict, self.outcome.held_out))
 
 
-def check_validity(task: Task, *, backend: Backend, blobs: BlobStore, config: ValidityConfig | None = None) -> Evidence:
+def check_validity(
+    task: Task, *, backend: Backend, blobs: BlobStore, config: ValidityConfig | None = None, untouched: Grade = grade
+) -> Evidence:
     """Replay the no-op once and the reference solution `repeats` times, each in a fresh sandbox; stop at the first failure.
 
+    `untouched` grades the no-op; a SharedGrade hands its verdict on to other filters.
     Raises SandboxError when a run stayed masked (the task is not judged), NotFound when its solution is not stored.
     """
     config = config or ValidityConfig()
     gold = solution(task, blobs)
-    noop = run(task, (), backend, blobs, config.masked_retries)
+    noop = run(task, (), backend, blobs, config.masked_retries, untouched)
     golds: list[Run] = []
     fault = _noop_fault(noop)
     while not fault and len(golds) < config.repeats:
@@ -105,13 +109,18 @@ def check_validity(task: Task, *, backend: Backend, blobs: BlobStore, config: Va
 
 
 def check_validity_many(
-    tasks: Sequence[Task], *, backend: Backend, blobs: BlobStore, config: ValidityConfig | None = None
+    tasks: Sequence[Task],
+    *,
+    backend: Backend,
+    blobs: BlobStore,
+    config: ValidityConfig | None = None,
+    untouched: Grade = grade,
 ) -> list[Judged]:
     """Judge tasks in a pool of threads, in the order of `tasks`. A task that can not be judged sinks no other."""
     config = config or ValidityConfig()
 
     def judge(task: Task) -> Evidence:
-        return check_validity(task, backend=backend, blobs=blobs, config=config)
+        return check_validity(task, backend=backend, blobs=blobs, config=config, untouched=untouched)
 
     return judge_many(tasks, judge, config.workers)
 
@@ -134,12 +143,12 @@ def solution(task: Task, blobs: BlobStore) -> tuple[Action, ...]:
     return Demonstration.from_manifest(get_json(blobs, task.solution)).actions
 
 
-def run(task: Task, actions: Sequence[Action], backend: Backend, blobs: BlobStore, retries: int) -> Run:
+def run(task: Task, actions: Sequence[Action], backend: Backend, blobs: BlobStore, retries: int, grade: Grade = grade) -> Run:
     """Replay until it is not masked. Raises SandboxError when every attempt was."""
     masked: list[str] = []
     while True:
         started = time.perf_counter()
-        outcome = replay(task, actions, backend, blobs)
+        outcome = replay(task, actions, backend, blobs, grade=grade)
         if outcome.kind is not OutcomeKind.MASKED:
             return Run(outcome, time.perf_counter() - started, tuple(masked))
         masked.append(f"{outcome.reason.value}: {outcome.fault}")

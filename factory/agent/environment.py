@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 
 
 class Grade(Protocol):
-    """Runs one verifier on what an episode left (`sandboxes.verification.grade.grade`).
+    """Runs verifiers on what an episode left (`sandboxes.verification.grade.grade`).
 
     Raises VerifierError, VerifierTimeLimit, SandboxError or InvalidTask.
     """
@@ -39,11 +39,11 @@ class Grade(Protocol):
         backend: Backend,
         blobs: BlobStore,
         environment: EnvironmentSpec,
-        verifier: VerifierSpec,
+        verifiers: Sequence[VerifierSpec],
         *,
         start: Digest,
         end: Digest,
-    ) -> Verdict: ...
+    ) -> tuple[Verdict, ...]: ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,9 +150,10 @@ class Environment:
         def graded() -> Outcome:
             end = self._end()
             task = self.task
-            verdict = self._judge(task.verifier, end)
-            second = self._judge(task.held_out, end) if held_out and task.held_out is not None else None
-            return Outcome(kind=OutcomeKind.SCORED, reason=reason, verdict=verdict, held_out=second)
+            verifiers = [task.verifier, *([task.held_out] if held_out and task.held_out is not None else [])]
+            spec = task.environment
+            verdict, *second = self._grade(self.backend, self.blobs, spec, verifiers, start=spec.files, end=end)
+            return Outcome(kind=OutcomeKind.SCORED, reason=reason, verdict=verdict, held_out=second[0] if second else None)
 
         return replace(guarded(graded, Termination.VERIFIER_FAILED), verify_s=time.perf_counter() - started)
 
@@ -161,10 +162,6 @@ class Environment:
             return self.task.environment.files
         self._sandbox.stop()
         return self._sandbox.export()
-
-    def _judge(self, verifier: VerifierSpec, end: Digest) -> Verdict:
-        spec = self.task.environment
-        return self._grade(self.backend, self.blobs, spec, verifier, start=spec.files, end=end)
 
     def close(self) -> None:
         """Remove the sandbox. Idempotent; `reset` begins anew."""

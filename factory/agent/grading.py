@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from collections.abc import Sequence
 from concurrent.futures import Future
 
 from factory.agent.environment import Grade
@@ -37,29 +38,39 @@ class SharedGrade:
         backend: Backend,
         blobs: BlobStore,
         environment: EnvironmentSpec,
-        verifier: VerifierSpec,
+        verifiers: Sequence[VerifierSpec],
         *,
         start: Digest,
         end: Digest,
-    ) -> Verdict:
-        key = (environment, verifier, start, end)
+    ) -> tuple[Verdict, ...]:
+        keys = [(environment, verifier, start, end) for verifier in verifiers]
         with self._lock:
-            known = self._verdicts.get(key)
-            if known is None:
-                future = self._verdicts[key] = Future()
-                self.runs += 1
-                if len(self._verdicts) > self._most:
-                    self._verdicts.popitem(last=False)
-            else:
-                self._verdicts.move_to_end(key)
-        if known is not None:
-            return known.result()
-        try:
-            verdict = self._grade(backend, blobs, environment, verifier, start=start, end=end)
-        except BaseException as error:
-            with self._lock:
+            mine = [key for key in dict.fromkeys(keys) if key not in self._verdicts]
+            futures = {key: self._future(key) for key in keys}
+            while len(self._verdicts) > self._most:
+                self._verdicts.popitem(last=False)
+        if mine:
+            asked = [verifier for _, verifier, _, _ in mine]
+            try:
+                verdicts = self._grade(backend, blobs, environment, asked, start=start, end=end)
+            except BaseException as error:
+                self._forget(mine, error, futures)
+                raise
+            for key, verdict in zip(mine, verdicts, strict=True):
+                futures[key].set_result(verdict)
+        return tuple(futures[key].result() for key in keys)
+
+    def _future(self, key: _Key) -> Future[Verdict]:
+        """The verdict known or under way, the longest unused first; a new one counts as a run."""
+        if key not in self._verdicts:
+            self._verdicts[key] = Future()
+            self.runs += 1
+        self._verdicts.move_to_end(key)
+        return self._verdicts[key]
+
+    def _forget(self, keys: Sequence[_Key], error: BaseException, futures: dict[_Key, Future[Verdict]]) -> None:
+        with self._lock:
+            for key in keys:
                 self._verdicts.pop(key, None)
-            future.set_exception(error)
-            raise
-        future.set_result(verdict)
-        return verdict
+        for key in keys:
+            futures[key].set_exception(error)

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
+from factory.agent.grading import SharedGrade
 from factory.core.assessment import TaskStatus
 from factory.core.digest import Digest
 from factory.core.errors import GeneratorError
@@ -15,6 +16,7 @@ from factory.flows.night import SHARDS_AT_ONCE, Night
 from filters.leaks import LeakProbe
 from filters.loopholes import LoopholeConfig, probe_many
 from filters.validity import Judged, ValidityConfig, check_validity_many
+from sandboxes.verification.grade import grade
 
 
 @dataclass(frozen=True)
@@ -107,9 +109,10 @@ def check(night: Night, tasks: Sequence[Task]) -> list[Judged]:
     """Validity of each task; of valid ones loophole probes, of bugs leak probes. Evidence is stored, faults are returned."""
     shop = night.shop
     workers = max(1, shop.settings.sandbox.workers // SHARDS_AT_ONCE)
-    judged = check_validity_many(tasks, backend=shop.backend, blobs=shop.blobs, config=ValidityConfig(workers=workers))
+    tools: dict[str, Any] = {"backend": shop.backend, "blobs": shop.blobs, "untouched": SharedGrade(grade)}
+    judged = check_validity_many(tasks, config=ValidityConfig(workers=workers), **tools)
     valid = [task for task, one in zip(tasks, judged, strict=True) if one.evidence is not None and one.evidence.passed]
-    judged += probe_many(valid, backend=shop.backend, blobs=shop.blobs, config=LoopholeConfig(workers=workers))
+    judged += probe_many(valid, config=LoopholeConfig(workers=workers), **tools)
     broken = [task for task in valid if task.kind is TaskKind.REPOSITORY]
     judged += LeakProbe(backend=shop.backend, blobs=shop.blobs).probe_many(broken)
     found = [(one.task, one.evidence) for one in judged if one.evidence is not None]

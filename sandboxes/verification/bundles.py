@@ -1,6 +1,7 @@
 """Make verifier bundles: file trees that hold all that one verifier needs.
 
     verify.py     inside/bootstrap.py
+    codec.py      inside/codec.py
     checker.py    inside/<checker>.py: `check(spec, submission, bundle, scratch) -> [{name, state, detail}]`
     <helper>.py   further modules of inside/ that the checker names in `HELPERS = ("module", ...)` at its top level
     spec.json     the checker's parameters
@@ -18,10 +19,11 @@ from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 from factory.core.blobs import BlobStore
-from factory.core.digest import Digest, Json, canonical_bytes
+from factory.core.digest import Digest, Json, canonical_bytes, digest_bytes
 from factory.core.errors import VerifierError
 from factory.core.files import FileTree
 
@@ -34,12 +36,36 @@ def bundle(blobs: BlobStore, *, checker: str, spec: Json, files: FileTree | None
 
     Raises VerifierError when `inside/` has no such checker or lacks one of its helpers.
     """
-    contents: dict[str, bytes | str] = {"verify.py": _source("bootstrap"), "checker.py": _source(checker)}
-    contents |= {f"{helper}.py": _source(helper) for helper in _helpers(checker)}
+    contents: dict[str, bytes | str] = {path: _source(module) for path, module in _modules(checker).items()}
     tree = FileTree.of(blobs, contents | {"spec.json": canonical_bytes(spec)})
     if files is not None:
         tree = tree.merged({f"files/{path}": entry for path, entry in files.items()})
     return tree.save(blobs)
+
+
+LOOKING = ("files", "database")
+"""Checkers that only look at what was left: two bundles of one of them may be asked in one process."""
+
+
+def shares_process(blobs: BlobStore, bundles: Sequence[Digest]) -> bool:
+    """Whether all of `bundles` are of one checker that only looks, with the sources of this version."""
+    wanted = [_sources(FileTree.load(blobs, digest)) for digest in bundles]
+    return any(all(found == _current(checker) for found in wanted) for checker in LOOKING)
+
+
+def _sources(tree: FileTree) -> dict[str, Digest | None]:
+    return {path: entry.content for path, entry in tree.items() if path.endswith(".py") and "/" not in path}
+
+
+@functools.cache
+def _current(checker: str) -> dict[str, Digest]:
+    return {path: digest_bytes(_source(module).encode()) for path, module in _modules(checker).items()}
+
+
+def _modules(checker: str) -> dict[str, str]:
+    """Files of a bundle and the modules of `inside/` that they are copies of."""
+    helpers = {f"{helper}.py": helper for helper in _helpers(checker)}
+    return {"verify.py": "bootstrap", "codec.py": "codec", "checker.py": checker} | helpers
 
 
 @functools.cache

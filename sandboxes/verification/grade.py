@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,9 +15,12 @@ from factory.core.outcome import Check, CheckState, Verdict
 from factory.core.task import EnvironmentSpec, Mount, VerifierSpec
 from sandboxes.contract import Backend, ProcessResult
 from sandboxes.shell import fresh_nonce
+from sandboxes.verification.bundles import shares_process
 
 SUBMISSION = "/submission"
 VERIFIER = "/verifier"
+ALSO = "/verifier-{}"
+"""Where the second and further bundles of one process stand."""
 VERDICT_BYTES = 1 << 22
 """The largest verdict, bytes."""
 SCRATCH_BYTES = 256 << 20
@@ -29,55 +33,89 @@ def grade(
     backend: Backend,
     blobs: BlobStore,
     environment: EnvironmentSpec,
-    verifier: VerifierSpec,
+    verifiers: Sequence[VerifierSpec],
     *,
     start: Digest,
     end: Digest,
-) -> Verdict:
-    """What `verifier` says of the tree `end` of an episode that began with `start`.
+) -> tuple[Verdict, ...]:
+    """What each of `verifiers` says of the tree `end` of an episode that began with `start`.
 
-    Checks that passed and that the checker can audit are audited in another sandbox; when something speaks against
-    them, every check has failed.
+    Verifiers that only look and have the same sources and limits share a sandbox and a process, half of what a small verdict
+    takes; where that goes wrong, and for all others, each has a sandbox of its own. Checks that passed and that the checker
+    can audit are audited in another sandbox; when something speaks against them, every check has failed.
 
-    Raises VerifierTimeLimit when the harness runs past `verifier.wall_ms`, VerifierError for every other failure of
+    Raises VerifierTimeLimit when the harness runs past a verifier's `wall_ms`, VerifierError for every other failure of
     the harness, its sandbox included: such an episode is masked.
     """
-    sandbox = _Verifier(backend, blobs, _environment(blobs, environment, verifier), verifier, end)
+    if len(verifiers) > 1 and _alike(verifiers) and shares_process(blobs, [verifier.bundle for verifier in verifiers]):
+        try:
+            return _together(_Sandbox(backend, blobs, environment, verifiers, end), start)
+        except VerifierError as error:  # each by itself tells whose fault it was, unless it was the machine's
+            if isinstance(error.__cause__, SandboxError):
+                raise
+    return tuple(_alone(_Sandbox(backend, blobs, environment, (verifier,), end), start) for verifier in verifiers)
+
+
+def _alike(verifiers: Sequence[VerifierSpec]) -> bool:
+    return len({replace(verifier, bundle="") for verifier in verifiers}) == 1
+
+
+def _together(sandbox: _Sandbox, start: Digest) -> tuple[Verdict, ...]:
+    """The verdicts of verifiers that only look; each has its share of the time."""
+    asked = {"also": [ALSO.format(number) for number in range(1, len(sandbox.verifiers))]}
+    frame = sandbox.ask(json.dumps(asked))
+    frames = [frame, *frame.get("also", ())]
+    if len(frames) != len(sandbox.verifiers):
+        raise VerifierError("another number of verdicts than of verifiers")
+    return tuple(
+        sandbox.verdict(verifier, _checks(one), start) for verifier, one in zip(sandbox.verifiers, frames, strict=True)
+    )
+
+
+def _alone(sandbox: _Sandbox, start: Digest) -> Verdict:
     frame = sandbox.ask("")
     checks = _checks(frame)
     doubtful = [check.name for check in checks if check.passed and check.name in frame.get("audit", ())]
     if doubtful and (fault := sandbox.ask(json.dumps(doubtful))["fault"]):
         checks = tuple(Check(check.name, CheckState.FAILED, _shown(f"audit: {fault}")) for check in checks)
-    return Verdict(checks=checks, verifier=verifier.bundle, start=start, end=end, wall_s=sandbox.wall_s, cpu_s=sandbox.cpu_s)
+    return sandbox.verdict(sandbox.verifiers[0], checks, start)
 
 
 @dataclass
-class _Verifier:
-    """Runs the verifier, each time in a fresh sandbox, and adds up what that takes."""
+class _Sandbox:
+    """Runs verifiers of one process, each time in a fresh sandbox, and adds up what that takes."""
 
     backend: Backend
     blobs: BlobStore
     environment: EnvironmentSpec
-    spec: VerifierSpec
+    verifiers: Sequence[VerifierSpec]
     end: Digest
     wall_s: float = 0.0
     cpu_s: float = 0.0
 
-    def ask(self, passed: str) -> dict[str, Any]:
+    def ask(self, asked: str) -> dict[str, Any]:
         """The frame of one run: the checks, or, of those that passed, what speaks against them."""
         nonce = fresh_nonce()
-        mounts = (Mount(path=SUBMISSION, tree=self.end), Mount(path=VERIFIER, tree=self.spec.bundle))
-        stdin, limit = nonce + b"\n" + passed.encode(), self.spec.wall_ms / 1000
+        places = [VERIFIER, *(ALSO.format(number) for number in range(1, len(self.verifiers)))]
+        bundles = [Mount(path=place, tree=one.bundle) for place, one in zip(places, self.verifiers, strict=True)]
+        mounts = (Mount(path=SUBMISSION, tree=self.end), *bundles)
+        environment = _environment(self.blobs, self.environment, self.verifiers[0])
+        stdin, limit_ms = nonce + b"\n" + asked.encode(), sum(one.wall_ms for one in self.verifiers)
         try:
-            with self.backend.open(self.environment, self.blobs, mounts) as sandbox:
-                result = sandbox.process(_ARGV, stdin=stdin, timeout_s=limit, output_bytes=VERDICT_BYTES)
+            with self.backend.open(environment, self.blobs, mounts) as sandbox:
+                result = sandbox.process(_ARGV, stdin=stdin, timeout_s=limit_ms / 1000, output_bytes=VERDICT_BYTES)
         except SandboxError as error:
             raise VerifierError(f"the verifier's sandbox failed: {error}") from error
         if result.timed_out:
-            raise VerifierTimeLimit(f"the verifier {self.spec.bundle} ran past {self.spec.wall_ms} ms")
+            raise VerifierTimeLimit(f"the verifier {self.verifiers[0].bundle} ran past {limit_ms} ms")
         self.wall_s += result.wall_s
         self.cpu_s += result.cpu_s
         return _frame(result, nonce.decode())
+
+    def verdict(self, verifier: VerifierSpec, checks: tuple[Check, ...], start: Digest) -> Verdict:
+        share = len(self.verifiers)
+        wall_s, cpu_s = self.wall_s / share, self.cpu_s / share
+        return Verdict(checks=checks, verifier=verifier.bundle, start=start, end=self.end, wall_s=wall_s, cpu_s=cpu_s)
 
 
 def _environment(blobs: BlobStore, environment: EnvironmentSpec, verifier: VerifierSpec) -> EnvironmentSpec:

@@ -106,7 +106,7 @@ class Ours:
             sibling.close()
 
     def _grade(self) -> Digest:
-        verdict = grade(self.backend, self._blobs, self.spec, self._verifier, start=self.start, end=self.start)
+        (verdict,) = grade(self.backend, self._blobs, self.spec, [self._verifier], start=self.start, end=self.start)
         if not all(check.passed for check in verdict.checks):
             raise RuntimeError(f"{self.name}: {verdict.checks}")
         return verdict.end

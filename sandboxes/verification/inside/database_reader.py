@@ -6,17 +6,17 @@ sizes; nothing but reading tables and views is allowed, and, on a further databa
 
 from __future__ import annotations
 
-import contextlib
-import json
+import _sqlite3 as sqlite3  # without the Python around it, which takes as long to import as all the rest
 import os
-import re
 import resource
-import signal
-import sqlite3
 import stat
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
+
+import codec
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
 
 FILE = "data.db"
 FILE_BYTES = 16 << 20
@@ -31,7 +31,7 @@ STEPS = 2_000_000
 """Virtual-machine steps of one connection."""
 
 
-def copy(submission: str, target: Path) -> str:
+def copy(submission: str, target: str) -> str:
     """Copy the one regular file that the submission should consist of; what is wrong with it, or nothing."""
     folder = os.open(submission, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
@@ -48,8 +48,8 @@ def copy(submission: str, target: Path) -> str:
         if status.st_size > FILE_BYTES:
             return "the database is too large"
         descriptor = os.open(FILE, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
-        with os.fdopen(descriptor, "rb") as source:
-            target.write_bytes(source.read(FILE_BYTES))
+        with os.fdopen(descriptor, "rb") as source, open(target, "wb") as copied:
+            copied.write(source.read(FILE_BYTES))
     finally:
         os.close(folder)
     return ""
@@ -66,7 +66,7 @@ def in_child(work: Callable[..., dict[str, Any]], *arguments: object) -> dict[st
         status = 1
         try:
             _confine(writer)
-            answer = json.dumps(work(*arguments)).encode()
+            answer = codec.dumps(work(*arguments)).encode()
             while answer:
                 answer = answer[os.write(writer, answer) :]
             status = 0
@@ -77,17 +77,20 @@ def in_child(work: Callable[..., dict[str, Any]], *arguments: object) -> dict[st
         answer = pipe.read()
     _, status = os.waitpid(child, 0)
     if os.WIFSIGNALED(status):
+        import signal
+
         return {"fault": f"reading the database ended with {signal.Signals(os.WTERMSIG(status)).name}"}
     if os.WEXITSTATUS(status) != 0:
         raise RuntimeError("the child that reads the database failed")
-    report: dict[str, Any] = json.loads(answer)
+    report: dict[str, Any] = codec.loads(answer.decode())
     return report
 
 
 def _confine(writer: int) -> None:
     os.closerange(3, writer)
     os.closerange(writer + 1, 1024)
-    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    with open("/proc/self/statm", encoding="ascii") as stream:
+        used = int(stream.read().split()[0]) * resource.getpagesize()
     ceiling = resource.getrlimit(resource.RLIMIT_AS)[1]
     limit = used + MEMORY_BYTES if ceiling == resource.RLIM_INFINITY else min(used + MEMORY_BYTES, ceiling)
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
@@ -99,7 +102,7 @@ _FAULTS = (sqlite3.Error, sqlite3.Warning, MemoryError, OverflowError, UnicodeEr
 """What a hostile file or view can make the library raise."""
 
 
-def read(spec: dict[str, Any], path: Path, others: list[Path]) -> dict[str, Any]:
+def read(spec: dict[str, Any], path: str, others: list[str]) -> dict[str, Any]:
     """Everything that is compared, from the submitted file and from the other databases."""
     report: dict[str, Any] = {"fault": "", "objects": {}, "others": [{} for _ in others], "health": ""}
     texts: dict[str, str] = {}
@@ -134,11 +137,15 @@ def _schema(connection: sqlite3.Connection) -> list[tuple[str, str, str]]:
     return [(name, kind, text if isinstance(text, str) else "") for name, kind, text in rows]
 
 
+_QUOTES = dict.fromkeys(map(ord, '"`[]'))
+
+
 def _plain(text: str) -> str:
     """A definition without quotes, case and spacing, which a rewrite by the library may change."""
-    text = re.sub(r"[\"`\[\]]", "", text.lower())
-    text = re.sub(r"\s+", " ", text)
-    return re.sub(r" ?([(),]) ?", r"\1", text).strip()
+    text = " ".join(text.lower().translate(_QUOTES).split())
+    for mark in "(),":
+        text = text.replace(f" {mark}", mark).replace(f"{mark} ", mark)
+    return text
 
 
 def _shown(connection: sqlite3.Connection, name: str, rows: int) -> dict[str, Any]:
@@ -160,10 +167,11 @@ def _portable(value: object) -> tuple[str, object]:
     return type(value).__name__, value
 
 
-def _evaluated(text: str, view: str, file: Path, rows: int) -> dict[str, Any]:
+def _evaluated(text: str, view: str, file: str, rows: int) -> dict[str, Any]:
     """What the stored text of `view` shows on another database."""
     with _opened(":memory:") as connection:
-        connection.deserialize(file.read_bytes())
+        with open(file, "rb") as stream:
+            connection.deserialize(stream.read())
         try:
             _allow(connection, _CREATING)
             connection.execute(text)
@@ -175,14 +183,27 @@ def _evaluated(text: str, view: str, file: Path, rows: int) -> dict[str, Any]:
             return {"fault": f"cannot be evaluated: {_word(error)}"}
 
 
-def _health(path: Path) -> str:
+def _health(path: str) -> str:
     """What the library's own check of the file finds; nothing when it is sound."""
     with _opened(f"file:{path}?mode=ro&immutable=1") as connection:
         found = connection.execute("pragma integrity_check(1)").fetchone()[0]
     return "" if found == "ok" else f"the file is damaged: {found!a}"
 
 
-def _opened(address: str) -> contextlib.closing[sqlite3.Connection]:
+class _Closing:
+    """Closes a connection; `contextlib` has the same and takes longer to import."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def __enter__(self) -> sqlite3.Connection:
+        return self._connection
+
+    def __exit__(self, *_: object) -> None:
+        self._connection.close()
+
+
+def _opened(address: str) -> _Closing:
     """A connection that is bounded in memory, steps and sizes, and trusts nothing of the file."""
     connection = sqlite3.connect(address, uri=True, isolation_level=None)
     connection.text_factory = lambda raw: raw.decode("utf-8", "backslashreplace") if _decodes(raw) else "\0" + raw.hex()
@@ -193,7 +214,7 @@ def _opened(address: str) -> contextlib.closing[sqlite3.Connection]:
     connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
     left = iter(range(STEPS // 1000))
     connection.set_progress_handler(lambda: next(left, None) is None, 1000)
-    return contextlib.closing(connection)
+    return _Closing(connection)
 
 
 def _decodes(raw: bytes) -> bool:

@@ -207,11 +207,20 @@ def test_faults_of_the_infrastructure_are_masked(
     backend: Backend, blobs: MemoryBlobs, plan: dict[str, list[Exception | None]], reason: Termination
 ) -> None:
     faulty = Faulty(backend, **plan)
-    outcome = replay(hello(blobs), [HELLO, SUBMIT], faulty, blobs)
+    task = hello(blobs)
+    assert task.held_out is not None
+    apart = replace(task, held_out=replace(task.held_out, wall_ms=task.held_out.wall_ms + 1))  # a sandbox for each verifier
+    outcome = replay(apart, [HELLO, SUBMIT], faulty, blobs)
     assert (outcome.kind, outcome.reason) == (OutcomeKind.MASKED, reason)
     assert outcome.fault
     assert outcome.verdict is None
     assert all(sandbox.closed for sandbox in faulty.opened)
+
+
+def test_a_fault_of_the_machine_under_verifiers_that_share_a_sandbox_is_masked(backend: Backend, blobs: MemoryBlobs) -> None:
+    faulty = Faulty(backend, verify=[SandboxLost("gone")])
+    outcome = replay(hello(blobs), [HELLO, SUBMIT], faulty, blobs)
+    assert (outcome.kind, outcome.reason, outcome.verdict) == (OutcomeKind.MASKED, Termination.VERIFIER_FAILED, None)
 
 
 def test_a_missing_verifier_is_masked(backend: Backend, blobs: MemoryBlobs) -> None:

@@ -4,6 +4,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any, cast
@@ -26,22 +27,25 @@ class Counting:
 
     def __init__(self, failing: int = 0) -> None:
         self.runs, self.failing, self.lock = 0, failing, threading.Lock()
+        self.asked: list[list[VerifierSpec]] = []
 
-    def __call__(self, backend: Any, blobs: Any, environment: Any, verifier: VerifierSpec, *, start: str, end: str) -> Verdict:
+    def __call__(
+        self, backend: Any, blobs: Any, environment: Any, verifiers: Sequence[VerifierSpec], *, start: str, end: str
+    ) -> tuple[Verdict, ...]:
         with self.lock:
             self.runs += 1
             number = self.runs
+            self.asked.append(list(verifiers))
         time.sleep(0.05)
         if number <= self.failing:
             raise VerifierError(f"run {number}")
-        return Verdict(checks=(), verifier=verifier.bundle, start=start, end=end)
+        return tuple(Verdict(checks=(), verifier=verifier.bundle, start=start, end=end) for verifier in verifiers)
 
 
 def ask(grade: SharedGrade, **change: Any) -> Verdict:
     given = {"environment": SPEC, "verifier": VERIFIER, "start": "s", "end": "e"} | change
-    return grade(
-        cast(Any, None), MemoryBlobs(), given["environment"], given["verifier"], start=given["start"], end=given["end"]
-    )
+    verifiers = [given["verifier"]]
+    return grade(cast(Any, None), MemoryBlobs(), given["environment"], verifiers, start=given["start"], end=given["end"])[0]
 
 
 def test_equal_questions_from_many_threads_run_once() -> None:
@@ -85,6 +89,15 @@ def test_a_fault_reaches_all_who_waited_and_is_forgotten() -> None:
         assert list(pool.map(attempt, range(4))) == ["run 1"] * 4
     assert ask(grade).end == "e"
     assert counting.runs == 2
+
+
+def test_only_what_nobody_asked_before_is_run() -> None:
+    counting, second = Counting(), replace(VERIFIER, bundle="2" * 64)
+    grade = SharedGrade(counting)
+    first = ask(grade)
+    both = grade(cast(Any, None), MemoryBlobs(), SPEC, [VERIFIER, second], start="s", end="e")
+    assert both[0] is first and both[1].verifier == second.bundle
+    assert (counting.runs, counting.asked, grade.runs) == (2, [[VERIFIER], [second]], 2)
 
 
 def test_the_verdict_longest_unused_makes_room() -> None:

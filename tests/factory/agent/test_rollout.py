@@ -264,9 +264,10 @@ def test_a_client_that_fails_closes_every_sandbox(chat: ChatFormat, backend: Bac
 def test_equal_ends_share_a_verdict(chat: ChatFormat, backend: Backend, blobs: MemoryBlobs, share: bool, runs: int) -> None:
     ran: list[Digest] = []
 
-    def grade(backend, blobs, environment, verifier, *, start, end):
+    def grade(backend, blobs, environment, verifiers, *, start, end):
         ran.append(end)
-        return Verdict(checks=(Check("a", CheckState.PASSED),), verifier=verifier.bundle, start=start, end=end)
+        passed = (Check("a", CheckState.PASSED),)
+        return tuple(Verdict(checks=passed, verifier=verifier.bundle, start=start, end=end) for verifier in verifiers)
 
     wanted = replace(hello(blobs), held_out=None)
     members = requests(wanted, 5)

@@ -47,7 +47,7 @@ def episode(backend: Backend, kind: str, command: str, *, solved: bool) -> froze
             sandbox.run(command, timeout_s=1.5, output_bytes=1000)
         sandbox.stop()
         end = sandbox.export()
-    verdict = grade(backend, BLOBS, task.environment, verifier, start=task.environment.files, end=end)
+    (verdict,) = grade(backend, BLOBS, task.environment, [verifier], start=task.environment.files, end=end)
     return frozenset(check.name for check in verdict.checks if check.passed)
 
 

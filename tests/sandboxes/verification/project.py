@@ -134,7 +134,7 @@ def graded(backend: Backend, store: MemoryBlobs, packages: Mount) -> Graded:
         entries: dict[str, Entry] = dict(FileTree.of(store, {p: t for p, t in files.items() if not t.startswith("-> ")}))
         entries |= {p: Entry(EntryKind.LINK, target=t[3:]) for p, t in files.items() if t.startswith("-> ")}
         end = FileTree(entries).save(store)
-        return grade(backend, store, environment, verifier, start=environment.files, end=end)
+        return grade(backend, store, environment, [verifier], start=environment.files, end=end)[0]
 
     return run
 

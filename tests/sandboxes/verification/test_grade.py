@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+from typing import Any
+
 import pytest
 
 from factory.core.blobs import MemoryBlobs
@@ -12,6 +16,7 @@ from factory.core.task import EnvironmentSpec, Limits, VerifierSpec
 from sandboxes.contract import Backend
 from sandboxes.verification.bundles import INSIDE, bundle
 from sandboxes.verification.grade import grade
+from tests.sandboxes.verification.checkers import load_module
 
 
 def graded(
@@ -24,11 +29,12 @@ def graded(
     **limits: int,
 ) -> Verdict:
     """Grade with a checker of the test's own behind the real bootstrap; `limits` are the episode's."""
-    contents = {"verify.py": (INSIDE / "bootstrap.py").read_text(), "checker.py": checker, "spec.json": spec}
+    inside = {path: (INSIDE / f"{name}.py").read_text() for path, name in (("verify.py", "bootstrap"), ("codec.py", "codec"))}
+    contents = {**inside, "checker.py": checker, "spec.json": spec}
     verifier = VerifierSpec(bundle=FileTree.of(blobs, contents).save(blobs), wall_ms=wall_ms)
     end = submission.save(blobs)
     environment = EnvironmentSpec(files=end, limits=Limits(**{"disk_bytes": 1 << 20} | limits))
-    return grade(backend, blobs, environment, verifier, start=FileTree().save(blobs), end=end)
+    return grade(backend, blobs, environment, [verifier], start=FileTree().save(blobs), end=end)[0]
 
 
 LOOK = """
@@ -111,7 +117,7 @@ def test_a_verifier_has_no_network_and_its_verdict_needs_none(backend: Backend, 
 def test_a_sandbox_that_cannot_be_made_is_the_harness_s_failure(backend: Backend, blobs: MemoryBlobs) -> None:
     environment = EnvironmentSpec(files=FileTree().save(blobs), network="full")
     with pytest.raises(VerifierError, match="network"):
-        grade(backend, blobs, environment, VerifierSpec(bundle=FileTree().save(blobs)), start="", end=environment.files)
+        grade(backend, blobs, environment, [VerifierSpec(bundle=FileTree().save(blobs))], start="", end=environment.files)
 
 
 PRINTS = """
@@ -251,3 +257,63 @@ def test_checks_that_passed_are_audited_and_a_fault_fails_all(
     verdict = graded(backend, blobs, AUDITED, FileTree(), f'{{"fault": "{fault}"}}')
     assert [check.name for check in verdict.checks if check.passed] == passed
     assert all(check.detail == (r"audit: seen\x1b[2J" if fault else "") for check in verdict.checks)
+
+
+class Counted:
+    """A back end that counts the sandboxes it opens."""
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend, self.opened = backend, 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._backend, name)
+
+    def open(self, *arguments: Any, **options: Any) -> Any:
+        self.opened += 1
+        return self._backend.open(*arguments, **options)
+
+
+def looking(blobs: MemoryBlobs, path: str, **changes: Any) -> VerifierSpec:
+    """A verifier that wants the empty file `path` and nothing else."""
+    entry = {"kind": "file", "sha256": hashlib.sha256().hexdigest(), "size": 0, "executable": False, "loose": False}
+    spec = {"view": "whole", "tree": {path: entry}, "steps": []}
+    return VerifierSpec(bundle=bundle(blobs, checker="files", spec=spec), **changes)
+
+
+def both(backend: Any, blobs: MemoryBlobs, *verifiers: VerifierSpec) -> list[bool]:
+    end = FileTree.of(blobs, {"a": ""}).save(blobs)
+    found = grade(backend, blobs, EnvironmentSpec(files=end), verifiers, start=end, end=end)
+    assert [verdict.verifier for verdict in found] == [verifier.bundle for verifier in verifiers]
+    assert all(verdict.wall_s > 0 and verdict.end == end for verdict in found)
+    return [verdict.passed for verdict in found]
+
+
+def test_verifiers_that_only_look_share_a_sandbox_and_keep_their_own_verdicts(backend: Backend, blobs: MemoryBlobs) -> None:
+    counted = Counted(backend)
+    assert both(counted, blobs, looking(blobs, "a"), looking(blobs, "b")) == [True, False]
+    assert both(counted, blobs, looking(blobs, "b"), looking(blobs, "a"), looking(blobs, "c")) == [False, True, False]
+    assert counted.opened == 2
+
+
+def test_verifiers_with_other_limits_or_sources_have_a_sandbox_each(backend: Backend, blobs: MemoryBlobs) -> None:
+    counted = Counted(backend)
+    assert both(counted, blobs, looking(blobs, "a"), looking(blobs, "b", wall_ms=7000)) == [True, False]
+    assert counted.opened == 2
+    older = FileTree.load(blobs, looking(blobs, "a").bundle)
+    other = older.merged(FileTree.of(blobs, {"codec.py": older.read(blobs, "codec.py") + b"# older\n"}))
+    assert both(counted, blobs, looking(blobs, "b"), VerifierSpec(bundle=other.save(blobs))) == [False, True]
+    assert counted.opened == 4
+
+
+def test_a_fault_of_one_of_two_together_is_told_by_itself(backend: Backend, blobs: MemoryBlobs) -> None:
+    broken = FileTree.load(blobs, looking(blobs, "a").bundle).merged(FileTree.of(blobs, {"spec.json": '{"view": "none"}'}))
+    counted = Counted(backend)
+    with pytest.raises(VerifierError, match="KeyError"):
+        both(counted, blobs, looking(blobs, "a"), VerifierSpec(bundle=broken.save(blobs)))
+    assert counted.opened == 3  # together, and then each
+
+
+def test_the_verdict_s_json_is_what_json_reads() -> None:
+    codec = load_module("codec")
+    values = ['\ud800 \U0001f600 \0"\\', 0, -(2**70), 1.5, True, None, [], {}, {"a": [{"b": None}], "": "é"}]
+    assert json.loads(codec.dumps(values)) == codec.loads(json.dumps(values)) == values
