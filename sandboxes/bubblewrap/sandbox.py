@@ -33,7 +33,7 @@ INODE_BYTES = 4096
 """One file or folder is allowed for every so many bytes of the disk limit."""
 
 _NAMESPACES = (
-    "--unshare-user --unshare-ipc --unshare-pid --unshare-net --unshare-uts --unshare-cgroup-try --disable-userns "
+    "--unshare-user --unshare-ipc --unshare-pid --unshare-net --unshare-uts --unshare-cgroup-try "
     f"--uid {USER} --gid {USER} --hostname sandbox --cap-drop ALL --die-with-parent --new-session"
 ).split()
 _ROOT = f"--dev-bind {ROOT} / --proc /proc --chdir {WORKSPACE} --".split()
