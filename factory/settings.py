@@ -110,7 +110,7 @@ class NightlySettings(Section):
     cron: str = "0 2 * * *"
     timezone: str = "UTC"
     shard: int = Field(default=50, ge=1)
-    """Candidates of one task of the flow."""
+    """Candidates of one task of the flow; an eighth of them for repository tasks, which take longer."""
     seconds: float | None = Field(default=None, gt=0)
     disk_gib: float | None = Field(default=None, gt=0)
     tokens: int | None = Field(default=None, gt=0)

@@ -19,6 +19,10 @@ from filters.validity import Judged, ValidityConfig, check_validity_many
 from sandboxes.verification.grade import grade
 
 
+REPOSITORY_WEIGHT = 8
+"""A bug takes about as long to make and check as so many tasks of another kind."""
+
+
 @dataclass(frozen=True)
 class Shard:
     """Numbers `start` to `start + count - 1` of one kind's series."""
@@ -33,14 +37,19 @@ class Shard:
 
 
 def shards(night: Night) -> list[Shard]:
-    """The night's series cut into shards, the slowest kind first."""
+    """The night's series cut into shards of about equal work, the slowest kind first."""
     counts, size = night.shop.settings.generate, night.shop.settings.nightly.shard
     wanted = {
         TaskKind.REPOSITORY: counts.repository,
         TaskKind.DATABASE: counts.database,
         TaskKind.TERMINAL: counts.terminal,
     }
-    return [Shard(kind, start, min(size, count - start)) for kind, count in wanted.items() for start in range(0, count, size)]
+    sizes = dict.fromkeys(wanted, size) | {TaskKind.REPOSITORY: max(1, size // REPOSITORY_WEIGHT)}
+    return [
+        Shard(kind, start, min(sizes[kind], count - start))
+        for kind, count in wanted.items()
+        for start in range(0, count, sizes[kind])
+    ]
 
 
 def fetch(night: Night) -> None:

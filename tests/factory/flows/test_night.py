@@ -127,3 +127,10 @@ def test_shards_cover_each_series_once_the_slowest_kind_first(tmp_path: Path) ->
     assert [shard.name for shard in found] == ["database 0-4", "terminal 0-4", "terminal 5-9", "terminal 10-11"]
     assert [shard.count for shard in found] == [5, 5, 5, 2]
     assert isinstance(found[0], Shard)
+
+
+def test_shards_of_repository_tasks_are_smaller(tmp_path: Path) -> None:
+    counts = {"repository": 5, "database": 16, "terminal": 0}
+    with Workshop.open(settings_of(tmp_path / "data", generate=counts, nightly={"shard": 16})) as shop:
+        found = [shard.name for shard in shards(begin(shop))]
+    assert found == ["repository 0-1", "repository 2-3", "repository 4-4", "database 0-15"]
