@@ -155,10 +155,16 @@ class Settings(BaseSettings):
 
     @property
     def digest(self) -> Digest:
-        """Of what decides the result: the place of the data, the budgets and what only `tasks replay` reads may differ
-        between starts of one run."""
+        """Of `deciding`."""
+        return digest_bytes(json.dumps(self.deciding, sort_keys=True).encode())
+
+    @property
+    def deciding(self) -> Table:
+        """What decides the result, as JSON: the place of the data, the budgets and what only `tasks replay` reads may
+        differ between starts of one run."""
         values = self.model_dump(mode="json", exclude={"data", "registry", "nightly", "determinism"})
-        return digest_bytes(json.dumps(values, sort_keys=True).encode())
+        values["train"] = {name: value for name, value in values["train"].items() if name not in ("steps", "seconds")}
+        return values
 
     @classmethod
     def settings_customise_sources(

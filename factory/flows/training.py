@@ -17,6 +17,7 @@ from factory.core.errors import NotFound, UserError
 from factory.core.streams import stream_seed
 from factory.core.task import Task
 from factory.flows.assessing import store_once
+from factory.flows.begun import begin_run
 from factory.flows.policy_line import client_of, folder_of, rollout_config
 from factory.flows.workshop import Workshop
 from factory.settings import section
@@ -87,7 +88,7 @@ def run_training(shop: Workshop, *, name: str, begin: str | None, report: Report
     settings = shop.settings
     config = section(GrpoConfig, settings.train, "train")
     config = replace(config, seed=stream_seed(config.seed, "train", name))  # runs of one line do not repeat each other's draws
-    row = shop.registry.begin_run("train", name, settings.digest)
+    row = begin_run(shop.registry, settings, "train", name, option="--name")
     folder = (settings.data / "training" / name).resolve()
     folder.mkdir(parents=True, exist_ok=True)
     start = _started(shop, folder, begin)
