@@ -22,7 +22,7 @@ import torch
 from factory.agent.rollout import RolloutConfig
 from factory.core.digest import Digest, digest_of
 from factory.core.errors import TrainingStopped, UserError
-from factory.core.outcome import OutcomeKind
+from factory.core.outcome import OutcomeKind, Termination
 from factory.core.policy import PolicyVersion
 from factory.core.reward import RewardConfig
 from factory.core.streams import stream_seed
@@ -264,6 +264,7 @@ class GrpoRun:
             "rollouts": len(collected.trajectories),
             "masked": masked,
             "masked_alarm": alarm,
+            "truncated": sum(one.outcome.reason is Termination.TOKEN_LIMIT for one in scored),
             "groups": {
                 "drawn": collected.drawn,
                 "informative": len(collected.groups),

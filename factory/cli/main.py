@@ -5,6 +5,8 @@ Exit codes: 0 done, 1 the work failed, 2 the user's input is not right, 130 inte
 
 from __future__ import annotations
 
+from factory.cli import interrupt  # isort: split
+
 import logging
 import os
 import sys
@@ -13,9 +15,6 @@ import typer
 from typer._click.exceptions import ClickException, NoArgsIsHelpError
 
 from factory.core.errors import FactoryError, UserError
-
-INTERRUPTED = 130
-"""What Typer makes of Ctrl-C."""
 
 app = typer.Typer(
     name="factory",
@@ -47,8 +46,8 @@ def main() -> None:
     try:
         _log(os.environ.get("FACTORY_LOG", "WARNING"))
         code = app(standalone_mode=False, prog_name="factory") or 0
-        if code == INTERRUPTED:
-            _say("factory: interrupted; start it again to go on where it stopped")
+        if code == interrupt.CODE:
+            interrupt.tell()
         sys.exit(code)
     except NoArgsIsHelpError as error:
         _say(error.format_message())

@@ -6,12 +6,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from factory.core.errors import Conflict, UserError
+from factory.report.records import SETTINGS
 from factory.settings import Settings
 from registry.runs import RunRow
 from registry.store import Registry
-
-STAGE = "settings"
-"""The record of a run that holds what it was begun with."""
 
 
 def begin_run(registry: Registry, settings: Settings, flow: str, name: str, *, option: str) -> RunRow:
@@ -23,11 +21,11 @@ def begin_run(registry: Registry, settings: Settings, flow: str, name: str, *, o
     try:
         run = registry.begin_run(flow, name, settings.digest)
     except Conflict:
-        held = registry.stages(f"{flow}/{name}").get(STAGE)
+        held = registry.stages(f"{flow}/{name}").get(SETTINGS)
         changes = "those settings, which were not kept" if held is None else _changes(held.data, settings.deciding)
         raise UserError(option, name, f"another one, or the settings that it was begun with: {changes}") from None
-    if STAGE not in registry.stages(run.id):
-        registry.record_stage(run.id, STAGE, settings.deciding)
+    if SETTINGS not in registry.stages(run.id):
+        registry.record_stage(run.id, SETTINGS, settings.deciding)
     return run
 
 
