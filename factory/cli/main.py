@@ -14,6 +14,7 @@ import sys
 import typer
 from typer._click.exceptions import ClickException, NoArgsIsHelpError
 
+from factory.cli.quiet import quiet
 from factory.core.errors import FactoryError, UserError
 
 app = typer.Typer(
@@ -68,6 +69,7 @@ def _log(level: str) -> None:
     known = logging.getLevelNamesMapping()
     if level.upper() not in known:
         raise UserError("FACTORY_LOG", level, f"one of {', '.join(known)}")
+    quiet(known[level.upper()])
     handler = logging.StreamHandler()
     handler.addFilter(lambda record: not record.name.startswith(("prefect.flow_runs", "prefect.task_runs")))
     logging.basicConfig(level=known[level.upper()], format="%(levelname)s %(name)s: %(message)s", handlers=[handler])

@@ -10,7 +10,7 @@ import sys
 import textwrap
 import typing
 from collections.abc import Iterator
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -56,13 +56,14 @@ def settings() -> list[Setting]:
     """Every setting, table by table."""
     found: list[Setting] = []
     for name, info in Settings.model_fields.items():
+        kind: Any = info.annotation
         if name in ROOMS:
             found += _fields(room_config(name), name)
             found += [Setting(name, *one) for one in EXTRA.get(name, [])]
-        elif _is_table(info.annotation):
-            found += _fields(info.annotation, name)
+        elif _is_table(kind):
+            found += _fields(kind, name)
         else:
-            found.append(Setting("", name, _type(info.annotation), _value(info.default), _meaning(Settings, name)))
+            found.append(Setting("", name, _type(kind), _value(info.default), _meaning(Settings, name)))
     return found
 
 
@@ -132,7 +133,7 @@ def _meaning(config: type[Any], name: str) -> str:
     return re.sub(r"\bNone\b", "unset", found)
 
 
-@lru_cache(maxsize=None)
+@cache
 def _texts(owner: type[Any]) -> dict[str, str]:
     """Texts that stand under the fields of a class, by field."""
     if owner.__module__ in ("builtins", "abc", "typing") or owner.__module__.startswith("pydantic"):
