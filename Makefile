@@ -5,6 +5,11 @@ BIN := $(VENV)/bin
 KIND := $(shell command -v nvidia-smi >/dev/null 2>&1 && nvidia-smi -L >/dev/null 2>&1 && echo gpu || echo cpu)
 LOCK := requirements/$(KIND).lock
 READY := $(VENV)/ready-$(KIND)
+SHELL := bash
+.SHELLFLAGS := -o pipefail -c
+PIP := $(BIN)/python -m pip install --progress-bar off --no-deps
+# Of what pip says, a line for each large file and one when they are unpacked.
+LINES := sed -un -e 's/^ *\(Downloading\|Using cached\) \([^ ]*\) \(([0-9.]* [MG]B)\)$$/setup: \2 \3/p' -e 's/^Installing collected.*/setup: unpacking/p'
 SHORT ?=
 DATA ?= data/demo$(if $(SHORT),-short)
 CONFIG := $(if $(SHORT),configs/demo-short.toml,configs/demo.toml)
@@ -19,15 +24,19 @@ setup: $(READY) ## install into .venv: the locked packages, hashes checked (GPU 
 $(READY): $(LOCK) pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11, 4) else "envfactory needs Python 3.11.4 or newer: make PYTHON=...")'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --no-deps --require-hashes -r $(LOCK)
-	$(BIN)/python -c 'import torch' 2>/dev/null || $(BIN)/python -m pip install --quiet --no-deps --require-hashes -r requirements/cuda.lock
-	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation -e .
-	touch $@
+	@echo "setup: $$(grep -c == $(LOCK)) packages into $(VENV), hashes checked, $(if $(filter gpu,$(KIND)),with the builds for the GPU,for the CPU); some minutes"
+	@$(if $(filter cpu,$(KIND)),$(PIP) --require-hashes -r requirements/torch-cpu.lock 2>/dev/null | $(LINES) || echo "setup: no CPU build of torch is offered here; the index's own comes with CUDA's libraries, about 4 GB of disk more")
+	@$(PIP) --require-hashes -r $(LOCK) | $(LINES)
+	@$(BIN)/python -c 'import torch' 2>/dev/null || $(PIP) --require-hashes -r requirements/cuda.lock | $(LINES)
+	@$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation -e .
+	@touch $@
+	@echo "setup: done, $$(du -sh $(VENV) | cut -f1) in $(VENV)"
 
 demo: setup ## the main job, end to end: from real source code to a measurably better policy (SHORT=1: a small one)
 	$(BIN)/factory nightly --config $(CONFIG) --data $(DATA)
 	$(BIN)/factory train --config $(CONFIG) --data $(DATA)
 	$(BIN)/factory report --config $(CONFIG) --data $(DATA)
+	@echo "(factory is $(BIN)/factory; README.md, \"Ask the registry\", has more to ask)"
 
 smollm2: setup ## the same with a pretrained policy, SmolLM2-135M, on repository tasks
 	$(BIN)/factory nightly --config configs/smollm2.toml

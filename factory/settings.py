@@ -48,6 +48,7 @@ class SandboxSettings(Section):
     """Where commands run."""
 
     backend: Literal["bubblewrap", "docker"] = "bubblewrap"
+    """`bubblewrap` needs no root and no daemon; `docker` a running Docker Engine."""
     docker_image: str = "python:3.11-slim"
     """Base image of the docker back end."""
     workers: int = Field(default=4, ge=1)
@@ -58,8 +59,11 @@ class ShareSettings(Section):
     """Parts of the warm start's demonstrations, relative to each other; 0 leaves a kind out."""
 
     terminal: float = Field(default=1.0, ge=0)
+    """Weight of terminal demonstrations."""
     database: float = Field(default=1.0, ge=0)
+    """Weight of database demonstrations."""
     repository: float = Field(default=0.0, ge=0)
+    """Weight of repository demonstrations; the tiny policy is too small for them."""
 
 
 class PolicySettings(Section):
@@ -73,7 +77,9 @@ class PolicySettings(Section):
     """Addresses of vLLM servers that serve the policy; empty: vLLM runs in this process."""
     shares: ShareSettings = ShareSettings()
     dtype: Literal["float32", "bfloat16"] = "float32"
+    """Type of the engine's weights; with `bfloat16` the proof that weights arrived is coarser."""
     temperature: float = Field(default=1.0, gt=0)
+    """Temperature at which tasks are assessed and the holdout is evaluated; training has its own, `train.rollout.sampling`."""
     max_tokens: int = Field(default=64, ge=1)
     """Most tokens of one turn."""
     max_context: int = Field(default=512, ge=16)
@@ -92,14 +98,18 @@ class GenerateSettings(Section):
     seed: int | None = None
     """Seed of the series; None: the date decides, so every night makes others."""
     terminal: int = Field(default=300, ge=0)
+    """Terminal tasks: instructions over generated file trees."""
     database: int = Field(default=100, ge=0)
+    """Database tasks: instructions over seeded SQLite databases."""
     repository: int = Field(default=60, ge=0)
+    """Repository tasks: bugs in real projects."""
 
 
 class SplitSettings(Section):
     """The sealed holdout."""
 
     name: str = "main"
+    """Name of the split that nights fill and evaluations read."""
     compositions: int = Field(default=150, ge=1)
     """Tasks wanted in the holdout of new compositions and names; the generators' `apart` says which families are held out."""
 
@@ -108,13 +118,17 @@ class NightlySettings(Section):
     """The nightly flow and the budgets at which it ends with what it has."""
 
     cron: str = "0 2 * * *"
+    """When `factory serve` runs a night: minute, hour, day, month, weekday."""
     timezone: str = "UTC"
+    """Name of the time zone of `cron`."""
     shard: int = Field(default=50, ge=1)
     """Candidates of one task of the flow; an eighth of them for repository tasks, which take longer."""
     seconds: float | None = Field(default=None, gt=0)
+    """Wall time of one start, seconds; None: no bound."""
     disk_gib: float | None = Field(default=None, gt=0)
+    """Fall of the free space on the data folder's disk, GiB; None: no bound."""
     tokens: int | None = Field(default=None, gt=0)
-    """Tokens sampled from the policy."""
+    """Tokens sampled from the policy; None: no bound."""
 
 
 class EvaluateSettings(Section):
@@ -155,10 +169,16 @@ class Settings(BaseSettings):
 
     @property
     def digest(self) -> Digest:
-        """Of what decides the result: the place of the data, the budgets and what only `tasks replay` reads may differ
-        between starts of one run."""
+        """Of `deciding`."""
+        return digest_bytes(json.dumps(self.deciding, sort_keys=True).encode())
+
+    @property
+    def deciding(self) -> Table:
+        """What decides the result, as JSON: the place of the data, the budgets and what only `tasks replay` reads may
+        differ between starts of one run."""
         values = self.model_dump(mode="json", exclude={"data", "registry", "nightly", "determinism"})
-        return digest_bytes(json.dumps(values, sort_keys=True).encode())
+        values["train"] = {name: value for name, value in values["train"].items() if name not in ("steps", "seconds")}
+        return values
 
     @classmethod
     def settings_customise_sources(

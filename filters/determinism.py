@@ -45,8 +45,11 @@ class DeterminismConfig:
     timezones: tuple[str, ...] = ("UTC", "<+0545>-5:45", "<-0930>9:30")
     """Rules instead of names: they need no files in the image."""
     locales: tuple[str, ...] = ("C.UTF-8", "C")
+    """Values of `LC_ALL`."""
     hash_seeds: tuple[int, ...] = (0, 1, 4_294_967_295)
+    """Values of `PYTHONHASHSEED`."""
     umasks: tuple[int, ...] = (0o022, 0o077, 0o000)
+    """Masks of new files' rights, as numbers (TOML has `0o022`)."""
     masked_retries: int = 2
     """How often one run that the infrastructure spoiled is made again."""
     seed: int = 0

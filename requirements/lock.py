@@ -5,7 +5,8 @@ come from the package index's JSON listing, plus the hash of the file that pip c
 machine may offer a build of its own (torch for CPUs). The lock is installed with `--no-deps`:
 packages in LEFT_OUT are declared by others but unused by text-only vLLM, and beside a CPU torch
 their builds break the import of transformers. `cuda.lock` holds what the index's own build of torch
-needs beside it, for machines where that build is what `cpu.lock` brings.
+needs beside it, for machines where that build is what `cpu.lock` brings. `torch-cpu.lock` is the build for CPUs by its full
+version: pip prefers files whose hashes an index lists, so that a build in a folder is taken only when it is asked for.
 """
 
 from __future__ import annotations
@@ -114,10 +115,17 @@ def lines(chosen: dict[str, tuple[str, set[str]]], index: str) -> str:
     return "\n".join(text) + "\n"
 
 
+def own_build(version: str, own: set[str]) -> str:
+    """The lock of torch's CPU build, by its full version: where it is offered it is taken, else the index's own."""
+    return " \\\n    ".join([f"torch=={version}", *(f"--hash=sha256:{item}" for item in sorted(own))]) + "\n"
+
+
 def main(kind: str) -> None:
     chosen = {n: v for n, v in resolve(REQUIREMENTS[kind], own_builds=kind == "cpu").items() if n not in LEFT_OUT}
     if kind == "cuda":
         chosen = {name: version for name, version in chosen.items() if CUDA_PARTS.fullmatch(name)}
+    if kind == "cpu" and "+" in chosen["torch"][0]:
+        (ROOT / "torch-cpu.lock").write_text(own_build(*chosen["torch"]))
     (ROOT / f"{kind}.lock").write_text(lines(chosen, index_address()))
     log.info("%s.lock: %d packages", kind, len(chosen))
 

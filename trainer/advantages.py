@@ -9,13 +9,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from factory.core.errors import UserError
-from factory.core.outcome import OutcomeKind
+from factory.core.outcome import OutcomeKind, Termination
 from factory.core.reward import RewardConfig
 from factory.core.trajectory import Trajectory
 
 BASELINES = ("mean", "leave-one-out")
+TRUNCATED = ("score", "mask", "penalise")
 SCALES = ("none", "std")
 
 
@@ -31,14 +33,23 @@ class AdvantageConfig:
     """Least divisor under `std`, in units of reward: an almost uniform group is not blown up."""
     shaped_failures: bool = False
     """Whether a group in which nobody solved the task may learn from shaping components alone."""
+    truncated: Literal["score", "mask", "penalise"] = "score"
+    """What an episode that ended at a limit of tokens (of a turn, of the episode, of the context) earns: `score`, what
+    its verifier says; `mask`, no vote in its group; `penalise`, that less `truncation_penalty`."""
+    truncation_penalty: float = 0.5
+    """Taken from the reward of such an episode under `penalise`, in units of reward; shaping, as far as a group goes in
+    which nobody solved the task."""
 
     def __post_init__(self) -> None:
         if self.baseline not in BASELINES:
             raise UserError("advantage.baseline", self.baseline, f"one of {', '.join(BASELINES)}")
         if self.scale not in SCALES:
             raise UserError("advantage.scale", self.scale, f"one of {', '.join(SCALES)}")
-        if not self.std_floor > 0:
-            raise UserError("advantage.std_floor", self.std_floor, "a positive number")
+        if self.truncated not in TRUNCATED:
+            raise UserError("advantage.truncated", self.truncated, f"one of {', '.join(TRUNCATED)}")
+        for name in ("std_floor", "truncation_penalty"):
+            if not getattr(self, name) > 0:
+                raise UserError(f"advantage.{name}", getattr(self, name), "a positive number")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,11 +76,18 @@ class Advantages:
     """Groups with fewer than two scored members."""
 
 
-def scored(trajectory: Trajectory, reward: RewardConfig) -> Scored:
-    """A trajectory's vote: its weighted reward when scored, none when masked or when the task is invalid."""
-    if trajectory.outcome.kind is not OutcomeKind.SCORED or trajectory.components is None:
+def scored(trajectory: Trajectory, reward: RewardConfig, config: AdvantageConfig) -> Scored:
+    """A trajectory's vote: its weighted reward when scored, none when masked or when the task is invalid.
+
+    Of an episode that a limit of tokens cut short `config.truncated` decides.
+    """
+    cut = trajectory.outcome.reason is Termination.TOKEN_LIMIT
+    scores = trajectory.outcome.kind is OutcomeKind.SCORED and not (cut and config.truncated == "mask")
+    if not scores or trajectory.components is None:
         return Scored(group=trajectory.group, reward=None, solved=False)
-    return Scored(group=trajectory.group, reward=reward.reward(trajectory.components), solved=trajectory.outcome.solved)
+    penalty = config.truncation_penalty if cut and config.truncated == "penalise" else 0.0
+    value = reward.reward(trajectory.components) - penalty
+    return Scored(group=trajectory.group, reward=value, solved=trajectory.outcome.solved)
 
 
 def group_advantages(samples: Sequence[Scored], config: AdvantageConfig) -> Advantages:

@@ -96,7 +96,7 @@ class Collector:
     def _keep(self, trajectories: Sequence[Trajectory], result: Collected) -> None:
         """Rows of the informative groups. A quarantined trajectory has no vote, like a masked one."""
         rows = [row_of(trajectory, 0.0, train_reasoning=self.train_reasoning) for trajectory in trajectories]
-        votes = [scored(trajectory, self.reward) for trajectory in trajectories]
+        votes = [scored(trajectory, self.reward, self.advantage) for trajectory in trajectories]
         for number, (row, vote) in enumerate(zip(rows, votes, strict=True)):
             if row is None and vote.reward is not None:
                 result.quarantined += 1

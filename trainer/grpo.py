@@ -22,7 +22,7 @@ import torch
 from factory.agent.rollout import RolloutConfig
 from factory.core.digest import Digest, digest_of
 from factory.core.errors import TrainingStopped, UserError
-from factory.core.outcome import OutcomeKind
+from factory.core.outcome import OutcomeKind, Termination
 from factory.core.policy import PolicyVersion
 from factory.core.reward import RewardConfig
 from factory.core.streams import stream_seed
@@ -46,10 +46,11 @@ class GrpoConfig:
     """One GRPO run. The defaults suit the 0.2M-parameter policy on two cores."""
 
     seed: int = 0
+    """Seed of draws, rollouts and minibatches; each run's name is mixed into it."""
     steps: int | None = None
-    """Steps to do in all, resumed ones included; None for no limit."""
+    """Steps to do in all, resumed ones included; None for no limit. One of `steps` and `seconds` must be set."""
     seconds: float | None = None
-    """Wall time to spend in all, resumed runs included, checked between steps; None for no limit."""
+    """Wall time to spend in all, resumed runs included, seconds, checked between steps; None for no limit."""
     groups: int = 32
     """Informative groups of one step."""
     samples: int = 8
@@ -76,7 +77,7 @@ class GrpoConfig:
 
     def __post_init__(self) -> None:
         if self.steps is None and self.seconds is None:
-            raise UserError("train.steps", None, "a number of steps, or a number of seconds")
+            raise UserError("train.steps", None, "a number of steps, or train.seconds: how long to train has no default")
         if self.samples < 2:
             raise UserError("train.samples", self.samples, "at least 2 rollouts in a group")
         for name in ("groups", "rounds", "checkpoint_every", "skipped_in_a_row"):
@@ -264,6 +265,7 @@ class GrpoRun:
             "rollouts": len(collected.trajectories),
             "masked": masked,
             "masked_alarm": alarm,
+            "truncated": sum(one.outcome.reason is Termination.TOKEN_LIMIT for one in scored),
             "groups": {
                 "drawn": collected.drawn,
                 "informative": len(collected.groups),

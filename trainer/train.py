@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -18,6 +17,7 @@ from factory.core.errors import UserError
 from factory.core.policy import PolicyVersion
 from factory.core.task import TaskKind
 from factory.core.trajectory import Trajectory
+from factory.records import read_record, write_record
 from registry.store import Registry
 from sandboxes.contract import Backend
 from trainer.collect import Collected
@@ -165,12 +165,11 @@ def run_pool(out: Path, find: Callable[[], dict[Digest, tuple[int, int]]]) -> di
     What is accepted or assessed later joins the next run, so that a night between a kill and its resumption stops nothing.
     """
     note = out / "pool.json"
-    if not note.exists():
-        out.mkdir(parents=True, exist_ok=True)
-        partial = note.with_suffix(".partial")
-        partial.write_text(json.dumps(find(), sort_keys=True))
-        partial.replace(note)
-    return {task: (successes, rollouts) for task, (successes, rollouts) in json.loads(note.read_text()).items()}
+    held = read_record(note)
+    if held is None:
+        held = find()
+        write_record(note, held)
+    return {task: (successes, rollouts) for task, (successes, rollouts) in held.items()}
 
 
 def _sink(registry: Registry, run: str | None) -> Sink:

@@ -17,6 +17,7 @@ class Sampling:
     """How tokens are drawn. Truncated sampling (top-p, top-k, penalties) is not offered: the learner could not match it."""
 
     temperature: float = 1.0
+    """Divides the logits; the learner scores at the same."""
     max_tokens: int = 64
     """Most tokens of one turn."""
 

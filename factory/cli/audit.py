@@ -21,8 +21,10 @@ def contamination(config: ConfigOption = None, data: DataOption = None, json: Js
     silence certifies nothing.
     """
     from factory.flows.auditing import audit_contamination
+    from factory.flows.sections import check_sections
 
     settings = settings_of(config, data)
+    check_sections(settings)
     with registry_of(settings) as registry:
         record = audit_contamination(settings, registry)
     (emit_json if json else emit_record)(record)

@@ -5,6 +5,8 @@ Exit codes: 0 done, 1 the work failed, 2 the user's input is not right, 130 inte
 
 from __future__ import annotations
 
+from factory.cli import interrupt  # isort: split
+
 import logging
 import os
 import sys
@@ -12,10 +14,8 @@ import sys
 import typer
 from typer._click.exceptions import ClickException, NoArgsIsHelpError
 
+from factory.cli.quiet import quiet
 from factory.core.errors import FactoryError, UserError
-
-INTERRUPTED = 130
-"""What Typer makes of Ctrl-C."""
 
 app = typer.Typer(
     name="factory",
@@ -47,8 +47,8 @@ def main() -> None:
     try:
         _log(os.environ.get("FACTORY_LOG", "WARNING"))
         code = app(standalone_mode=False, prog_name="factory") or 0
-        if code == INTERRUPTED:
-            _say("factory: interrupted; start it again to go on where it stopped")
+        if code == interrupt.CODE:
+            interrupt.tell()
         sys.exit(code)
     except NoArgsIsHelpError as error:
         _say(error.format_message())
@@ -69,6 +69,7 @@ def _log(level: str) -> None:
     known = logging.getLevelNamesMapping()
     if level.upper() not in known:
         raise UserError("FACTORY_LOG", level, f"one of {', '.join(known)}")
+    quiet(known[level.upper()])
     handler = logging.StreamHandler()
     handler.addFilter(lambda record: not record.name.startswith(("prefect.flow_runs", "prefect.task_runs")))
     logging.basicConfig(level=known[level.upper()], format="%(levelname)s %(name)s: %(message)s", handlers=[handler])

@@ -31,8 +31,9 @@ def report(
         if json:
             emit_json(found)
             return
+        from factory.report.closing import closing
         from factory.report.page import write_page
 
         path = settings.data / "reports" / "report.html" if out is None else output_file(out, "--out")
         write_page(found, path)
-    say(f"report: {path}")
+    say("\n".join(closing(found, settings.data, path)))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from datetime import UTC, date, datetime
-from typing import Annotated, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -11,6 +12,9 @@ from factory.cli.console import emit_json, emit_record, say
 from factory.cli.options import ConfigOption, DataOption, JsonOption, settings_of
 from factory.cli.progress import shown
 from factory.core.errors import UserError
+
+if TYPE_CHECKING:
+    from factory.settings import Settings
 
 NameOption = Annotated[str, typer.Option("--name", help="Name of the run; the same name again resumes it.")]
 PolicyOption = Annotated[str | None, typer.Option("--policy", help="Policy version; default: the line's latest.")]
@@ -33,7 +37,7 @@ def nightly(
     when = _date_of(day)
     from factory.flows.night import Night
     from factory.flows.prefect_home import settle
-    from factory.flows.workshop import check_settings
+    from factory.flows.sections import check_settings
 
     check_settings(settings)
     Night.claim(settings, when)
@@ -49,7 +53,7 @@ def serve(config: ConfigOption = None, data: DataOption = None) -> None:
     """Serve the nightly flow on its schedule until interrupted."""
     settings = settings_of(config, data)
     from factory.flows.prefect_home import scheduling_server, settle
-    from factory.flows.workshop import check_settings
+    from factory.flows.sections import check_settings
 
     check_settings(settings)
     settle((settings.data / "prefect").resolve())
@@ -72,10 +76,11 @@ def generate(
     """Make and register candidates of one kind, with validity and loophole evidence."""
     from factory.cli.options import choice
     from factory.core.task import TaskKind
-    from factory.flows.commands import generate as work
 
     chosen = choice(TaskKind, kind, "KIND")
-    settings = settings_of(config, data)
+    settings = _checked(config, data)
+    from factory.flows.commands import generate as work
+
     with shown() as progress:
         _emit(work(settings, chosen, seed=seed, start=start, count=count, progress=progress), json)
 
@@ -88,18 +93,18 @@ def assess(
     json: JsonOption = False,
 ) -> None:
     """Place tasks for the policy line: k of n rollouts of each that has no assessment of this version."""
+    settings = _checked(config, data)
     from factory.flows.commands import assess as work
 
-    settings = settings_of(config, data)
     with shown() as progress:
         _emit(work(settings, policy, limit=limit, progress=progress), json)
 
 
 def warmstart(config: ConfigOption = None, data: DataOption = None, json: JsonOption = False) -> None:
     """Give the policy line its first version, warm started on demonstrations."""
+    settings = _checked(config, data)
     from factory.flows.commands import warmstart as work
 
-    settings = settings_of(config, data)
     with shown() as progress:
         _emit(work(settings, progress=progress), json)
 
@@ -112,9 +117,9 @@ def train(
     json: JsonOption = False,
 ) -> None:
     """Train on the frontier, with the sealed holdout evaluated before and after."""
+    settings = _checked(config, data)
     from factory.flows.commands import train as work
 
-    settings = settings_of(config, data)
     with shown() as progress:
         summary = work(settings, name=name, policy=policy, progress=progress)
     _emit(summary, json)
@@ -128,10 +133,20 @@ def evaluate(
     json: JsonOption = False,
 ) -> None:
     """Evaluate a policy version on the sealed holdout."""
+    settings = _checked(config, data)
     from factory.flows.commands import evaluate as work
 
     chosen = name or datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S")
-    _emit(work(settings_of(config, data), name=chosen, policy=policy), json)
+    _emit(work(settings, name=chosen, policy=policy), json)
+
+
+def _checked(config: Path | None, data: Path | None) -> Settings:
+    """The settings, every table of them looked at: a mistake is told before anything heavy is imported or begun."""
+    settings = settings_of(config, data)
+    from factory.flows.sections import check_sections
+
+    check_sections(settings)
+    return settings
 
 
 def _emit(record: dict[str, Any], json: bool) -> None:

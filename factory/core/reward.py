@@ -30,12 +30,19 @@ class RewardConfig:
     """Weights of the components; the default rewards the outcome alone."""
 
     outcome: float = 1.0
+    """Of an episode in which every check passed."""
     progress: float = 0.0
+    """Of all checks passing; of some, their share of it."""
     validity: float = 0.0
+    """Of every turn being a valid call; of some, their share of it."""
     per_token: float = 0.0
+    """Of each token that the policy produced; a cost is negative."""
     per_call: float = 0.0
+    """Of each tool call."""
     per_second: float = 0.0
+    """Of each second in the environment."""
     per_forbidden: float = 0.0
+    """Of each act that the task forbids."""
 
     def reward(self, parts: RewardComponents) -> float:
         """The weighted sum; costs are given as negative weights."""

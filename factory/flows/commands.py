@@ -10,6 +10,7 @@ from factory.core.digest import Digest
 from factory.core.errors import UserError
 from factory.core.task import TaskKind
 from factory.flows import assessing, making, policy_line, splitting, training
+from factory.flows.begun import begin_run
 from factory.flows.night import Night, Progress
 from factory.flows.workshop import Workshop
 from factory.settings import Settings, section
@@ -83,7 +84,7 @@ def evaluate(settings: Settings, *, name: str, policy: str | None) -> dict[str, 
     """Evaluate a version on the sealed holdout."""
     with Workshop.open(settings) as shop:
         version = training.start_of(shop, policy)
-        run = shop.registry.begin_run("evaluate", name, settings.digest)
+        run = begin_run(shop.registry, settings, "evaluate", name, option="--name")
         found = training.evaluate_policy(shop, version, run=run.id)
         shop.registry.finish_run(run.id)
         return {"run": run.id, **found.as_json()}

@@ -10,6 +10,7 @@ from datetime import date
 from typing import Any, Protocol
 
 from factory.core.streams import stream_seed
+from factory.flows.begun import begin_run
 from factory.flows.budget import Budget, BudgetConfig
 from factory.flows.workshop import Workshop
 from factory.settings import Settings
@@ -60,9 +61,9 @@ class Night:
 
     @classmethod
     def begin(cls, shop: Workshop, day: date, progress: Progress) -> Night:
-        """Begin or resume the run of `day`. Raises Conflict when it was begun with other settings."""
+        """Begin or resume the run of `day`. Raises UserError when it was begun with other settings."""
         settings = shop.settings
-        run = shop.registry.begin_run(FLOW, day.isoformat(), settings.digest)
+        run = begin_run(shop.registry, settings, FLOW, day.isoformat(), option="--date")
         seed = settings.generate.seed
         bounds = settings.nightly
         budget = Budget(
@@ -88,7 +89,7 @@ class Night:
     @classmethod
     def occasion(cls, shop: Workshop, name: str, *, seed: int, progress: Progress) -> Night:
         """A run of single stages outside any night, named by what it does; without budgets."""
-        run = shop.registry.begin_run("command", name, shop.settings.digest)
+        run = begin_run(shop.registry, shop.settings, "command", name, option="run")
         return cls(shop, run, seed, Budget(BudgetConfig(), shop.settings.data), progress)
 
     def spent(self) -> bool:

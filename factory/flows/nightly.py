@@ -20,7 +20,8 @@ from factory.core.digest import Digest
 from factory.core.errors import FactoryError
 from factory.flows import assessing, making, policy_line, screening, splitting
 from factory.flows.night import SHARDS_AT_ONCE, Night, Silent
-from factory.flows.workshop import Workshop, check_settings
+from factory.flows.sections import check_settings
+from factory.flows.workshop import Workshop
 from factory.settings import Settings, load_settings
 from registry.runs import RunState
 

@@ -33,6 +33,7 @@ def settle(home: Path) -> None:
     os.environ.setdefault("PREFECT_SERVER_ANALYTICS_ENABLED", "false")
     os.environ.setdefault("PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS", SERVER_START_S)
     os.environ.setdefault("PREFECT_LOGGING_LEVEL", "WARNING")
+    os.environ["PREFECT_SERVER_MEMO_STORE_PATH"] = str(home / "memo_store.toml")  # its default is in the user's own home
     if not os.environ.get("PREFECT_API_URL"):
         os.environ.pop("PREFECT_API_URL", None)
         end_orphans(home)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable
 from dataclasses import asdict, replace
@@ -12,13 +11,14 @@ from typing import Any
 from factory.agent.clients.local import LocalConfig
 from factory.agent.formats import load_format
 from factory.core.assessment import TaskStatus
-from factory.core.digest import Digest
 from factory.core.errors import NotFound, UserError
 from factory.core.streams import stream_seed
 from factory.core.task import Task
 from factory.flows.assessing import store_once
+from factory.flows.begun import begin_run
 from factory.flows.policy_line import client_of, folder_of, rollout_config
 from factory.flows.workshop import Workshop
+from factory.records import read_record, write_record
 from factory.settings import section
 from filters.splits import COMPOSITIONS, FAMILIES
 from registry.policies import PolicyRow
@@ -87,7 +87,7 @@ def run_training(shop: Workshop, *, name: str, begin: str | None, report: Report
     settings = shop.settings
     config = section(GrpoConfig, settings.train, "train")
     config = replace(config, seed=stream_seed(config.seed, "train", name))  # runs of one line do not repeat each other's draws
-    row = shop.registry.begin_run("train", name, settings.digest)
+    row = begin_run(shop.registry, settings, "train", name, option="--name")
     folder = (settings.data / "training" / name).resolve()
     folder.mkdir(parents=True, exist_ok=True)
     start = _started(shop, folder, begin)
@@ -135,11 +135,9 @@ def compare(before: Evaluation, after: Evaluation) -> dict[str, Any]:
 def _started(shop: Workshop, folder: Path, begin: str | None) -> PolicyRow:
     """The version that this run began from, noted so that a resumed run begins from it too."""
     note = folder / "start.json"
-    if note.exists():
-        weights: Digest = json.loads(note.read_text())["weights"]
-        return shop.registry.policy(weights)
+    held = read_record(note)
+    if held is not None:
+        return shop.registry.policy(held["weights"])
     start = start_of(shop, begin)
-    partial = note.with_suffix(".partial")
-    partial.write_text(json.dumps({"weights": start.version.weights, "policy": start.version.name}))
-    partial.replace(note)
+    write_record(note, {"weights": start.version.weights, "policy": start.version.name})
     return start

@@ -20,22 +20,6 @@ if TYPE_CHECKING:
     from generators.terminal.config import TerminalConfig
 
 
-def check_settings(settings: Settings) -> None:
-    """Read every section that a night uses, before anything is recorded with it. Raises UserError that names the field."""
-    from factory.flows.screening import contamination_config, references
-    from generators.database.config import DatabaseConfig
-    from generators.repository.config import RepositoryConfig
-    from generators.terminal.config import TerminalConfig
-    from trainer.warmstart.config import WarmStartConfig
-
-    section(TerminalConfig, settings.terminal, "terminal")
-    section(DatabaseConfig, settings.database, "database")
-    section(RepositoryConfig, settings.repository, "repository")
-    section(WarmStartConfig, settings.warmstart, "warmstart")
-    contamination_config(settings.screen)
-    references(settings.screen)
-
-
 class Workshop:
     """Parts are opened when first asked for. A context manager; safe for the threads of one flow."""
 

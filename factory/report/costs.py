@@ -7,7 +7,7 @@ from typing import Any
 
 from factory.core.assessment import TaskStatus
 from factory.core.outcome import OutcomeKind
-from factory.report.records import Records, group_of, seconds_between
+from factory.report.records import SETTINGS, Records, group_of, seconds_between
 from registry.rollouts import TrajectoryRow
 from registry.runs import RunRow, RunState
 from registry.store import Registry
@@ -94,8 +94,8 @@ def stage_times(records: Records) -> list[dict[str, Any]]:
 def _run(records: Records, run: RunRow) -> dict[str, Any]:
     groups: dict[str, dict[str, Any]] = {}
     for name, stage in records.stages[run.id].items():
-        if run.flow == "train" and name == "summary":
-            continue  # its seconds are those of the steps
+        if name == SETTINGS or (run.flow == "train" and name == "summary"):
+            continue  # the one is no work, the other's seconds are those of the steps
         group = groups.setdefault(group_of(name), {"stage": group_of(name), "parts": 0, "seconds": 0.0})
         group["parts"] += 1
         group["seconds"] += stage.seconds

@@ -16,6 +16,8 @@ from registry.runs import RunRow, StageRow
 from registry.splits import Split
 from registry.store import Registry
 
+SETTINGS = "settings"
+"""The stage of a run that keeps the settings which it was begun with."""
 _MAKE = re.compile(r"make (?P<kind>\S+) \d+-\d+")
 _STEP = re.compile(r"train/\d+")
 EVALUATE = "evaluate "

@@ -16,7 +16,7 @@ from factory.core.digest import Digest, digest_of
 from factory.core.errors import GeneratorError
 from factory.core.files import Entry, EntryKind, FileTree
 from factory.core.task import EnvironmentSpec, Mount
-from generators.repository.records import read_record, write_record
+from factory.records import read_record, write_record
 from generators.repository.sources import folder_tree
 from sandboxes.contract import DEPENDENCIES, Backend
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from factory.core.digest import digest_of
 from factory.core.errors import GeneratorError
-from generators.repository.records import read_record, write_record
+from factory.records import read_record, write_record
 from generators.repository.runs import Run, RunLimits, RunResult, Suite
 
 logger = logging.getLogger(__name__)

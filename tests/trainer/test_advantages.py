@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from factory.core.errors import UserError
+from factory.core.outcome import Termination
 from factory.core.reward import RewardConfig
 from trainer.advantages import AdvantageConfig, Scored, group_advantages, scored
 
@@ -90,12 +92,38 @@ def test_a_reward_must_be_finite() -> None:
 
 def test_what_a_trajectory_votes() -> None:
     half = make_trajectory(prompt=[1], sampled=[2], logprobs=[-1.0], solved=False, progress=0.5, group="g")
-    assert scored(half, RewardConfig(progress=0.2)) == Scored(group="g", reward=pytest.approx(0.1), solved=False)
+    assert scored(half, RewardConfig(progress=0.2), AdvantageConfig()) == Scored(
+        group="g", reward=pytest.approx(0.1), solved=False
+    )
     lost = make_trajectory(prompt=[1], sampled=[2], logprobs=[-1.0], solved=None, group="g")
-    assert scored(lost, RewardConfig()) == Scored(group="g", reward=None, solved=False)
+    assert scored(lost, RewardConfig(), AdvantageConfig()) == Scored(group="g", reward=None, solved=False)
 
 
-@pytest.mark.parametrize("wrong", [{"baseline": "median"}, {"scale": "max"}, {"std_floor": 0.0}])
+@pytest.mark.parametrize(
+    ("config", "rewards"),
+    [
+        (AdvantageConfig(), (1.0, 0.25)),
+        (AdvantageConfig(truncated="score"), (1.0, 0.25)),
+        (AdvantageConfig(truncated="mask"), (None, None)),
+        (AdvantageConfig(truncated="penalise", truncation_penalty=0.75), (0.25, -0.5)),
+    ],
+)
+def test_an_episode_cut_at_a_token_limit_earns_what_the_settings_say(
+    config: AdvantageConfig, rewards: tuple[float | None, float | None]
+) -> None:
+    """Cut episodes, one whose files pass all the same; whole ones with the same verdicts are not touched."""
+    weights = RewardConfig(progress=0.5, outcome=0.5)
+    for solved, cut, whole in zip((True, False), rewards, (1.0, 0.25), strict=True):
+        made = make_trajectory(prompt=[1], sampled=[2], logprobs=[-1.0], solved=solved, progress=1.0 if solved else 0.5)
+        limited = replace(made, outcome=replace(made.outcome, reason=Termination.TOKEN_LIMIT))
+        assert scored(limited, weights, config) == Scored(group="g", reward=cut, solved=solved and cut is not None)
+        assert scored(made, weights, config) == Scored(group="g", reward=whole, solved=solved)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"baseline": "median"}, {"scale": "max"}, {"std_floor": 0.0}, {"truncated": "drop"}, {"truncation_penalty": 0.0}],
+)
 def test_settings_are_checked(wrong: dict[str, object]) -> None:
     with pytest.raises(UserError, match=next(iter(wrong))):
         AdvantageConfig(**wrong)  # type: ignore[arg-type]

@@ -46,7 +46,13 @@ class Scripted:
 
 
 def collector(
-    rollouts: Rollouts, *, groups: int, rounds: int, tasks: Sequence[str], seed: int = 7
+    rollouts: Rollouts,
+    *,
+    groups: int,
+    rounds: int,
+    tasks: Sequence[str],
+    seed: int = 7,
+    advantage: AdvantageConfig | None = None,
 ) -> tuple[Collector, Curriculum]:
     curriculum = Curriculum(dict.fromkeys(tasks, (2, 4)), CurriculumConfig(explore=0.0), seed=0)
     return (
@@ -55,7 +61,7 @@ def collector(
             rollouts=rollouts,
             curriculum=curriculum,
             reward=RewardConfig(),
-            advantage=AdvantageConfig(),
+            advantage=advantage or AdvantageConfig(),
             groups=groups,
             samples=4,
             rounds=rounds,
@@ -123,6 +129,32 @@ def test_masked_and_quarantined_rollouts_have_no_vote_and_no_row() -> None:
     assert result.quarantined == 1
     belief = curriculum.beliefs[task]  # 2 of 4 remembered, faded by one step, and 2 of 3 scored now
     assert belief.successes == pytest.approx(0.95 * 2 + 2) and belief.failures == pytest.approx(0.95 * 2 + 1)
+
+
+@pytest.mark.parametrize(
+    ("truncated", "advantages"),
+    [
+        ("score", [0.5, -0.5, -0.5, 0.5]),
+        ("mask", [1 / 3, -2 / 3, 1 / 3]),  # the third has no vote and no row
+        ("penalise", [0.625, -0.375, -0.875, 0.625]),  # rewards 1, 0, -0.5, 1
+    ],
+)
+def test_a_truncated_member_counts_as_the_settings_say_and_for_the_curriculum_always(
+    truncated: str, advantages: list[float]
+) -> None:
+    (task,) = sorted(TASKS)[:1]
+    scripted = Scripted({task: [True, False, False, True]})
+
+    def rollouts(requests: Sequence[RolloutRequest]) -> list[Trajectory]:
+        made = scripted(requests)
+        made[2] = replace(made[2], outcome=replace(made[2].outcome, reason=Termination.TOKEN_LIMIT))
+        return made
+
+    config = AdvantageConfig(truncated=truncated, truncation_penalty=0.5)  # type: ignore[arg-type]
+    subject, curriculum = collector(rollouts, groups=1, rounds=1, tasks=[task], advantage=config)
+    (rows,) = subject.collect(1).groups
+    assert [row.advantage for row in rows] == pytest.approx(advantages)
+    assert curriculum.beliefs[task].failures == pytest.approx(0.95 * 2 + 2)
 
 
 def test_every_rollout_has_its_own_seed_and_the_same_one_again() -> None:

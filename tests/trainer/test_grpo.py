@@ -16,6 +16,7 @@ import torch
 from factory.agent.contract import Sampling
 from factory.agent.rollout import RolloutConfig, RolloutRequest
 from factory.core.errors import StaleWeights, TrainingStopped, UserError
+from factory.core.outcome import Termination
 from factory.core.trajectory import Trajectory
 from trainer.canary import CanaryConfig
 from trainer.collect import Collected
@@ -235,11 +236,19 @@ def test_metrics_say_what_happened(tmp_path: Path) -> None:
         stored.append((step, len(collected.trajectories)))
         solved.extend(one.outcome.verdict.passed if one.outcome.verdict else None for one in collected.trajectories)
 
+    whole = run.collector.rollouts
+
+    def rollouts(requests: Sequence[RolloutRequest]) -> list[Trajectory]:
+        cut = [replace(one, outcome=replace(one.outcome, reason=Termination.TOKEN_LIMIT)) for one in whole(requests)[1::4]]
+        return [cut[number // 4] if number % 4 == 1 else one for number, one in enumerate(whole(requests))]
+
+    run.collector.rollouts = rollouts
     run.sink = sink
     run.run(report=seen.append)
     (line,) = read_metrics(tmp_path / "metrics.jsonl")
     assert line == seen[0]
     assert line["masked"] * 4 == line["rollouts"] and line["masked_alarm"] is True
+    assert line["truncated"] * 4 == line["rollouts"]
     assert stored == [(1, line["rollouts"])]
     assert line["solved"] == pytest.approx(solved.count(True) / (line["rollouts"] * 3 / 4))  # of those that were scored
     assert line["sampled_tokens"] == 4 * line["rollouts"]

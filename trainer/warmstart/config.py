@@ -14,6 +14,7 @@ class WarmStartConfig:
     """What is learnt from, how, and when it is enough."""
 
     seed: int = 0
+    """Seed of the series of demonstrations and of their order; in a night, where it is not set, the night's."""
     batch: int = 32
     """Demonstrations in one optimiser step."""
     shard: int = 2048

@@ -19,6 +19,7 @@ class OptimiserConfig:
     """How gradients move weights."""
 
     kind: Literal["muon", "adamw"] = "muon"
+    """`muon` for the hidden matrices with Adam for the rest, or `adamw` for all; pretrained policies want the latter."""
     learning_rate: float = 3e-3
     """Adam's step size."""
     matrix_learning_rate: float = 0.01

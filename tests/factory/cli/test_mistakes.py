@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from ..small import Small
-from .command import Inside, process
+from .command import Inside, environment, process
 
 
 def one_line(done: object, *words: str) -> None:
@@ -129,6 +131,9 @@ def test_mistakes_in_the_settings_file(text: str, words: tuple[str, ...], factor
         ("[screen]\nreferences = ['no-such-set']", ("no-such-set", "human-eval")),
         ("[screen]\nwordy = 1", ("screen.wordy", "no such field", "words")),
         ("[repository]\nspeed = 1", ("repository.speed", "no such field")),
+        ("[train]\ngroops = 1", ("train.groops", "no such field", "groups")),
+        ("[train.learner]\nlearning_rat = 1", ("train.learner.learning_rat", "no such field", "learning_rate")),
+        ("[determinism]\nflor = 1", ("determinism.flor", "no such field", "floor")),
     ],
 )
 def test_a_section_is_read_before_a_night_is_begun(text: str, words: tuple[str, ...], factory: Inside, tmp_path: Path) -> None:
@@ -136,6 +141,37 @@ def test_a_section_is_read_before_a_night_is_begun(text: str, words: tuple[str, 
     (tmp_path / "factory.toml").write_text(text)
     one_line(factory("nightly", "--data", "data"), *words)
     assert not (tmp_path / "data").exists()
+
+
+COMMANDS = [
+    ("serve",),
+    ("generate", "terminal"),
+    ("assess",),
+    ("warmstart",),
+    ("train",),
+    ("evaluate",),
+    ("audit", "contamination"),
+]
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_a_table_that_a_command_does_not_use_is_read_too(command: tuple[str, ...], factory: Inside, tmp_path: Path) -> None:
+    """Else the mistake would be told weeks later, by the command that uses it."""
+    (tmp_path / "factory.toml").write_text("[repository]\nprojets = ['semver']")
+    one_line(factory(*command, "--data", "data"), "repository.projets", "no such field", "expected projects")
+    assert not (tmp_path / "data").exists()
+
+
+def test_a_mistake_in_a_table_is_told_before_torch_is_loaded(tmp_path: Path) -> None:
+    (tmp_path / "factory.toml").write_text("[repository]\nprojets = ['semver']\n[train]\nsteps = 1")
+    code = (
+        "import sys; sys.argv = ['factory', 'nightly']\nfrom factory.cli.main import main\n"
+        "try: main()\nfinally: print('loaded', *({'torch', 'vllm', 'prefect'} & set(sys.modules)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stdout) == (2, "loaded\n")
 
 
 @pytest.mark.parametrize(

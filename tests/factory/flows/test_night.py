@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from factory.core.errors import Conflict
+from factory.core.errors import UserError
 from factory.flows.making import Shard, shards
 from factory.flows.night import Night, Silent
 from factory.flows.workshop import Workshop
@@ -102,14 +102,33 @@ def test_the_date_decides_the_series_unless_a_seed_is_set(tmp_path: Path) -> Non
 
 def test_a_date_cannot_be_resumed_with_other_settings(tmp_path: Path) -> None:
     data = tmp_path / "data"
-    with Workshop.open(settings_of(data)) as shop:
+    with Workshop.open(settings_of(data, policy={"samples": 3})) as shop:
         begin(shop)
-    with Workshop.open(settings_of(data, generate={"terminal": 7})) as shop:
-        with pytest.raises(Conflict, match=f"run nightly/{DAY} was begun with configuration"):
+    changed = settings_of(data, policy={"samples": 3}, generate={"terminal": 7}, terminal={"pools": 4}, split={"name": "new"})
+    with Workshop.open(changed) as shop:
+        with pytest.raises(UserError) as raised:
             begin(shop)
         begin(shop, date(2026, 3, 2))
-    with Workshop.open(settings_of(data, nightly={"seconds": 3.0})) as shop:
+    assert str(raised.value) == (
+        f"--date: '{DAY}' is not right; expected another one, or the settings that it was begun with: "
+        "generate.terminal 300 (now 7), split.name 'main' (now 'new'), terminal.pools unset (now 4)"
+    )
+    with Workshop.open(settings_of(data)) as shop, pytest.raises(UserError, match=r"policy\.samples 3 \(now 8\)$"):
+        begin(shop)
+    budgets: dict[str, Any] = {"nightly": {"seconds": 3.0}, "train": {"steps": 5, "seconds": 9}}
+    with Workshop.open(settings_of(data, policy={"samples": 3}, **budgets)) as shop:
         assert begin(shop).run.resumed, "budgets may differ between the starts of one run"
+
+
+def test_a_run_without_kept_settings_is_refused_too_and_keeps_them_when_resumed(shop: Workshop, tmp_path: Path) -> None:
+    """A start that was killed between its run's record and that of its settings."""
+    shop.registry.begin_run("nightly", DAY.isoformat(), shop.settings.digest)
+    changed = settings_of(tmp_path / "data", generate={"terminal": 7})
+    with Workshop.open(changed) as other, pytest.raises(UserError, match="which were not kept"):
+        begin(other)
+    begin(shop)
+    with Workshop.open(changed) as other, pytest.raises(UserError, match=r"generate\.terminal 300 \(now 7\)"):
+        begin(other)
 
 
 def test_single_stages_have_runs_of_their_own_without_budgets(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Small JSON records in the cache, each whole or absent: a kill leaves no half of one."""
+"""Small JSON records in files, each whole or absent: a kill leaves no half of one. Every room may import this."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ def read_record(path: Path) -> Any:
 
 
 def write_record(path: Path, value: Any) -> None:
-    """Write a record, replacing an earlier one."""
+    """Write a record, replacing an earlier one; its folder is made."""
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
-    partial.write_text(json.dumps(value))
+    partial.write_text(json.dumps(value, sort_keys=True))
     partial.replace(path)
