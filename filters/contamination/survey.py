@@ -18,7 +18,7 @@ Item = tuple[Digest, Callable[[], Candidate]]
 SHOWN = 20
 """Most tasks or files that any list names."""
 LISTS = ("matched", "review", "not_screened", "too_short_to_judge", "unread")
-"""What is listed: `unread` are files of tasks' own trees."""
+"""What is listed: `unread` are files of tasks' own trees, each content once."""
 
 
 @dataclass
@@ -28,6 +28,7 @@ class _Survey:
     files: Counter[str] = field(default_factory=Counter)
     unread: Counter[tuple[str, str]] = field(default_factory=Counter)
     judged: Counter[str] = field(default_factory=Counter)
+    named: set[Digest] = field(default_factory=set)
 
     def listed(self, name: str, record: object) -> None:
         """Count one more, and name it among the first."""
@@ -43,7 +44,8 @@ class _Survey:
             self.files[_tree(tree)] += number
         for place, why in judgement.unread:
             self.unread[_tree(place.tree), why] += 1
-            if place.tree == OWN:
+            if place.tree == OWN and place.content not in self.named:
+                self.named.add(place.content)
                 self.listed("unread", {"task": digest, "file": str(place), "why": why})
         if judgement.found:
             where, best = judgement.found[0]
