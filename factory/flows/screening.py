@@ -38,7 +38,7 @@ def screen(night: Night, digests: Sequence[Digest]) -> None:
             try:
                 candidate = registry.candidate(digest)
                 found.append((digest, against.evidence(candidate)))
-            except FactoryError as error:
+            except (FactoryError, OSError) as error:
                 faults.append({"task": digest, "fault": f"{type(error).__name__}: {error}"})
             else:
                 candidates.append((digest, candidate))
@@ -79,7 +79,7 @@ def place(
     for row in registry.query():
         if row.digest not in new and row.status is not TaskStatus.REJECTED:
             # A task that can no longer be read is none that a later one could repeat.
-            with suppress(RegistryError):
+            with suppress(RegistryError, OSError):
                 index.restore(row.digest, registry.candidate(row.digest).text, registry.keys(row.digest))
     evidence, keys = [], []
     for digest, candidate in candidates:

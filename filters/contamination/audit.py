@@ -36,7 +36,7 @@ class AuditConfig:
     """Least share of the planted items of every kind that are long enough to judge, or found by an exact form."""
     judged_floor: float = 0.95
     """Least share of the tasks that are long enough, with all that they ship, to be compared by more than exact forms.
-    Without their files 61 % of the 686 tasks of a demo were, with them all."""
+    Of the 686 tasks of a demo 151 were by their text or instruction alone, and all with solution and files."""
     false_alarms: float = 0.02
     """Most share of planted negatives of a kind that may match."""
 

@@ -14,7 +14,7 @@ from factory.core.task import Candidate
 from filters.contamination.shipped import OWN, TOGETHER, Judgement, TaskScreen
 
 Item = tuple[Digest, Callable[[], Candidate]]
-"""A task's digest, and what loads it; it may raise any FactoryError."""
+"""A task's digest, and what loads it; it may raise any FactoryError, or OSError from the store."""
 SHOWN = 20
 """Most tasks or files that any list names."""
 LISTS = ("matched", "review", "not_screened", "too_short_to_judge", "unread")
@@ -60,7 +60,7 @@ def survey(screen: TaskScreen, items: Iterable[Item]) -> dict[str, Any]:
     for digest, load in items:
         try:
             judgement = screen.judge(load())
-        except FactoryError as error:
+        except (FactoryError, OSError) as error:
             found.listed("not_screened", {"task": digest, "fault": f"{type(error).__name__}: {error}"})
         else:
             found.add(digest, judgement)

@@ -42,6 +42,10 @@ def gone() -> Candidate:
     raise NotFound("no blob abc")
 
 
+def unreadable() -> Candidate:
+    raise PermissionError(13, "Permission denied", "blobs/ab")
+
+
 def audited(items: Sequence[Item], references: Sequence[ReferenceSet], **how: Any) -> dict[str, Any]:
     return audit(items, BLOBS, references, **how)
 
@@ -151,12 +155,15 @@ def test_a_task_that_cannot_be_read_does_not_stop_the_audit_and_is_not_certified
     no_tree = replace(no_tree, task=replace(no_tree.task, verifier=VerifierSpec(bundle=put_json(BLOBS, {"no": "tree"}))))
     lost = replace(no_tree, task=replace(no_tree.task, solution=digest_of("lost")))
     items = [(digest_of("gone"), gone), (digest_of("odd"), lambda: no_tree), (digest_of("lost"), lambda: lost), *CLEAN]
+    items.append((digest_of("unreadable"), unreadable))
     found = audited(items, [evaluation], config=HALF)
-    assert found["tasks"]["screened"] == 2 and found["tasks"]["counts"]["not_screened"] == 3
-    assert [one["task"] for one in found["tasks"]["not_screened"]] == [digest_of(name) for name in ("gone", "odd", "lost")]
+    assert found["tasks"]["screened"] == 2 and found["tasks"]["counts"]["not_screened"] == 4
+    assert [one["task"] for one in found["tasks"]["not_screened"]] == [
+        digest_of(name) for name in ("gone", "odd", "lost", "unreadable")
+    ]
     assert found["tasks"]["not_screened"][1]["fault"].startswith("InvalidTask: the tree of verifier")
     name = digest_of("gone")[:12]
-    assert found["faults"] == [f"3 of 5 tasks could not be screened, {name} for one: NotFound: no blob abc"]
+    assert found["faults"] == [f"4 of 6 tasks could not be screened, {name} for one: NotFound: no blob abc"]
 
 
 def test_too_many_tasks_that_only_exact_forms_could_compare_fail_the_audit(evaluation: ReferenceSet) -> None:
