@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from factory.cli.console import emit_json, emit_record, emit_table, say
+from factory.cli.console import emit_json, emit_table, say
 from factory.cli.options import ConfigOption, DataOption, JsonOption, registry_of, settings_of
 
 app = typer.Typer(help="Audit contamination and the trail of acts.", no_args_is_help=True)
@@ -15,19 +15,26 @@ app = typer.Typer(help="Audit contamination and the trail of acts.", no_args_is_
 
 @app.command()
 def contamination(config: ConfigOption = None, data: DataOption = None, json: JsonOption = False) -> None:
-    """Compare every task with the reference sets, with planted items to prove that matches are found.
+    """Compare all that every task says and ships with the reference sets, with planted items to prove that matches are found.
 
-    Exit code 1 when a task matches, or when the screen did not find enough of what was planted: then its
-    silence certifies nothing.
+    Exit code 1 when a task matches, could not be screened, or too many are too short for it, or when the screen did not
+    find enough of what was planted: then its silence certifies nothing.
     """
     from factory.flows.auditing import audit_contamination
     from factory.flows.sections import check_sections
+    from factory.report.contamination import certificate
 
     settings = settings_of(config, data)
     check_sections(settings)
     with registry_of(settings) as registry:
         record = audit_contamination(settings, registry)
-    (emit_json if json else emit_record)(record)
+    if json:
+        emit_json(record)
+    else:
+        for title, rows in certificate(record).items():
+            typer.echo(f"{title}:")
+            emit_table(rows, rows[0])
+            typer.echo("")
     if not record["certified"]:
         raise typer.Exit(1)
 

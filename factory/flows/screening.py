@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 from factory.core.assessment import Evidence, TaskStatus
 from factory.core.digest import Digest
+from factory.core.errors import FactoryError, RegistryError
 from factory.core.task import Candidate
 from factory.flows.night import Night
 from factory.settings import section
 from filters.contamination.duplicates import DuplicateIndex
 from filters.contamination.references import ReferenceSet, load_references
 from filters.contamination.screen import ContaminationConfig, ContaminationScreen
+from filters.contamination.shipped import TaskScreen
 from registry.store import Registry
 
 SCREENS = frozenset({"contamination", "duplicates"})
@@ -21,22 +24,34 @@ SCREENS = frozenset({"contamination", "duplicates"})
 
 
 def screen(night: Night, digests: Sequence[Digest]) -> None:
-    """Store contamination and near-duplicate evidence of the candidates `digests`, and their cluster keys."""
+    """Store contamination and near-duplicate evidence of the candidates `digests`, and their cluster keys.
+
+    A candidate that cannot be read has no evidence, so that it is never accepted; the stage's record says why.
+    """
 
     def work() -> dict[str, Any]:
         registry = night.shop.registry
-        candidates = [(digest, registry.candidate(digest)) for digest in digests]
         table = night.shop.settings.screen
-        against = ContaminationScreen(references(table), contamination_config(table))
-        found = [(digest, against.screen(candidate)) for digest, candidate in candidates]
+        against = TaskScreen(ContaminationScreen(references(table), contamination_config(table)), registry.blobs)
+        candidates, found, faults = [], [], []
+        for digest in digests:
+            try:
+                candidate = registry.candidate(digest)
+                found.append((digest, against.evidence(candidate)))
+            except (FactoryError, OSError) as error:
+                faults.append({"task": digest, "fault": f"{type(error).__name__}: {error}"})
+            else:
+                candidates.append((digest, candidate))
         placed, keys = place(registry, candidates)
         registry.add_keys(keys)
         registry.add_evidence_many([*found, *placed], run=night.run.id)
         return {
             "candidates": len(candidates),
-            "references": [reference.name for reference in against.references],
+            "references": [reference.name for reference in against.screen.references],
             "contaminated": sum(not one.passed for _, one in found),
             "duplicates": sum(not one.passed for _, one in placed),
+            "not_screened": faults,
+            "files": against.files,
         }
 
     night.once("screen", work)
@@ -63,7 +78,9 @@ def place(
     index, new = DuplicateIndex(), {digest for digest, _ in candidates}
     for row in registry.query():
         if row.digest not in new and row.status is not TaskStatus.REJECTED:
-            index.restore(row.digest, registry.candidate(row.digest).text, registry.keys(row.digest))
+            # A task that can no longer be read is none that a later one could repeat.
+            with suppress(RegistryError, OSError):
+                index.restore(row.digest, registry.candidate(row.digest).text, registry.keys(row.digest))
     evidence, keys = [], []
     for digest, candidate in candidates:
         placement = index.add(digest, candidate.text)

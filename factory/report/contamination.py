@@ -36,7 +36,7 @@ def _verdicts(registry: Registry, filter: str, names: dict[str, str]) -> dict[st
 
 
 def _too_short(data: dict[str, Any]) -> bool:
-    """Whether only exact forms could be compared: of the text, or of each of several texts."""
+    """Whether only exact forms could be compared; older evidence says so of each text."""
     texts = data.get("texts")
     return all(one["too_short_to_judge"] for one in texts.values()) if texts else bool(data["too_short_to_judge"])
 
@@ -46,20 +46,88 @@ def _newest_audit(records: Records) -> dict[str, Any] | None:
     if not audits:
         return None
     newest = max(audits, key=lambda stage: stage.updated_at)
-    data = newest.data
-    kinds = ("planted", "found", "too_short_to_judge", "recall", "interval")
+    return {"at": newest.updated_at, **summary(newest.data)}
+
+
+_RECALL = ("planted", "found", "too_short_to_judge", "recall", "interval")
+_COUNTS = ("matched", "review", "not_screened", "too_short_to_judge", "too_short_without_files")
+
+
+def summary(data: dict[str, Any]) -> dict[str, Any]:
+    """An audit's record without its lists. Records from before files were screened have no figures of files."""
+    tasks = data["tasks"]
+    counts = tasks.get("counts") or {name: len(tasks[name]) for name in _COUNTS if name in tasks}
+    places = data.get("planted_in_files", {})
     return {
-        "at": newest.updated_at,
         "certified": data["certified"],
         "faults": data["faults"],
         "rule": data["rule"],
         "references": data["references"],
         "references_too_short": len(data["references_too_short_to_judge"]),
-        "planted": {kind: {name: found[name] for name in kinds} for kind, found in data["planted"].items()},
+        "planted": {kind: _only_recall(found) for kind, found in data["planted"].items()},
+        "places": {
+            place: {
+                **_only_recall(found),
+                "by_kind": {kind: _only_recall(one) for kind, one in found["by_kind"].items()},
+                "by_length": {length: _only_recall(one) for length, one in found["by_length"].items()},
+            }
+            for place, found in places.items()
+        },
         "negatives": data["negatives"],
-        "screened": data["tasks"]["screened"],
-        "matched": len(data["tasks"]["matched"]),
-        "review": len(data["tasks"]["review"]),
-        "too_short_to_judge": len(data["tasks"]["too_short_to_judge"]),
-        "documents_per_second": data["tasks"]["documents_per_second"],
+        "screened": tasks["screened"],
+        **{name: counts.get(name, 0) for name in _COUNTS},
+        "judged_share": tasks.get("judged_share"),
+        "files": tasks.get("files", {}),
+        "different_files": tasks.get("different_files", {}),
+        "unread_files": tasks.get("unread_files", []),
+        "documents_per_second": tasks["documents_per_second"],
     }
+
+
+def _only_recall(found: dict[str, Any]) -> dict[str, Any]:
+    return {name: found[name] for name in _RECALL}
+
+
+def certificate(record: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
+    """An audit's record as titled tables of plain rows, what decides first."""
+    told = summary(record)
+    verdict = {"certified": "yes" if told["certified"] else "no"}
+    counts = {name.replace("_", " "): told[name] for name in ("screened", *_COUNTS)}
+    kinds = list(dict.fromkeys(kind for found in told["places"].values() for kind in found["by_kind"]))
+    tables = {
+        "verdict": [{**verdict, "run": record["run"], "references": " ".join(one["name"] for one in told["references"])}],
+        "why not": [{"fault": fault} for fault in told["faults"]],
+        "tasks": [counts | {"judged": _share(told["judged_share"])}],
+        "matches": [
+            {name: one[name] for name in ("task", "in", "problem", "part", "view")} for one in record["tasks"]["matched"]
+        ],
+        "not screened": record["tasks"]["not_screened"],
+        "files read": [{"in": tree, "files": number} for tree, number in told["files"].items()],
+        "files not read": told["unread_files"],
+        "planted texts": [{"kind": kind, **_row(found)} for kind, found in told["planted"].items()],
+        "planted in files": [{"place": place, **_row(found)} for place, found in told["places"].items()],
+        "planted in files, found of long enough": [
+            {"kind": kind} | {place: _of(found["by_kind"][kind]) for place, found in told["places"].items()} for kind in kinds
+        ],
+        "planted in files, by length": [
+            {"place": place} | {length: _of(one) for length, one in found["by_length"].items()}
+            for place, found in told["places"].items()
+        ],
+        "negatives": [
+            {"kind": kind, "planted": one["planted"], "matched": one["matched"]} for kind, one in told["negatives"].items()
+        ],
+    }
+    return {title: rows for title, rows in tables.items() if rows}
+
+
+def _row(found: dict[str, Any]) -> dict[str, Any]:
+    names = {name: found[name] for name in ("planted", "found")}
+    return names | {"too short": found["too_short_to_judge"], "recall": found["recall"]}
+
+
+def _of(found: dict[str, Any]) -> str:
+    return f"{found['found']}/{found['planted'] - found['too_short_to_judge']}"
+
+
+def _share(value: float | None) -> str:
+    return "-" if value is None else f"{value:.1%}"

@@ -6,14 +6,8 @@ punctuation included: tasks that share a template are no duplicates of each othe
 
 from __future__ import annotations
 
-import json
-import os
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
-
-import numpy as np
 
 from factory.core.assessment import Evidence
 from factory.core.digest import Digest
@@ -127,26 +121,6 @@ class DuplicateIndex:
         count, shingles = symbol_shingles(text, self.config.length)
         if count >= self.config.minimum_symbols:
             self._index.add(task, shingles)
-
-    def save(self, path: Path) -> None:
-        """Write the index, whole or not at all."""
-        places = json.dumps({"texts": self._texts, "keys": self._keys}).encode()
-        partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
-        with partial.open("wb") as file:
-            arrays: dict[str, Any] = {"places": np.frombuffer(places, np.uint8), **self._index.arrays()}
-            np.savez_compressed(file, **arrays)
-        partial.replace(path)
-
-    @classmethod
-    def load(cls, path: Path, config: DuplicateConfig | None = None) -> DuplicateIndex:
-        """Read an index. Raises UserError when it was built with other parameters."""
-        index = cls(config)
-        with np.load(path, allow_pickle=False) as arrays:
-            index._index = ShingleIndex.of_arrays(arrays, index._index.config)
-            places = json.loads(arrays["places"].tobytes())
-        index._texts = places["texts"]
-        index._keys = {task: tuple(keys) for task, keys in places["keys"].items()}
-        return index
 
     def _joins(self, pair: Similarity) -> bool:
         return pair.jaccard >= self.config.join or max(pair.contained, pair.within) >= self.config.join_contained

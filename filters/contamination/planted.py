@@ -8,44 +8,18 @@ from __future__ import annotations
 
 import ast
 import builtins
-import functools
-import importlib.util
 import random
 import re
 import textwrap
 import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from factory.core.streams import stream
 from factory.core.syntax import parse_python
+from filters.contamination.library import Library, library
 from filters.contamination.normalise import words
 from filters.contamination.references import ReferenceItem, ReferenceSet
-
-MODULES = (
-    "argparse",
-    "ast",
-    "calendar",
-    "configparser",
-    "csv",
-    "difflib",
-    "fractions",
-    "heapq",
-    "imaplib",
-    "ipaddress",
-    "locale",
-    "mailbox",
-    "optparse",
-    "pdb",
-    "shutil",
-    "statistics",
-    "tarfile",
-    "textwrap",
-    "turtle",
-    "zipfile",
-)
-"""Standard library modules whose functions and docstrings are negatives and filler."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +37,7 @@ class Plant:
     core: str = ""
     """What of the text is the planted part, with nothing embedded around it."""
     view: str = "words"
-    """The view that should find it: `words`; `tree` or `code` where its words are gone."""
+    """The view that should find it: `words`; `tree` or `code` where its words are gone; `exact` for what is short."""
 
 
 def positives(references: Sequence[ReferenceSet], *, seed: int, per_kind: int) -> list[Plant]:
@@ -81,6 +55,22 @@ def positives(references: Sequence[ReferenceSet], *, seed: int, per_kind: int) -
                 if disguised is not None:
                     taken += 1
                     plants.append(_plant(kind, reference.name, item, disguised))
+    return plants
+
+
+EXACT = "exact"
+"""The view of plants that no shingles can find."""
+SHORT = "short, by exact form"
+"""The kind of those plants."""
+
+
+def short_positives(items: Sequence[tuple[str, ReferenceItem]], *, seed: int, most: int) -> list[Plant]:
+    """At most `most` of the short `items` (reference set, item), each rewrapped or in another case; deterministic."""
+    rng = stream(seed, "planted", SHORT)
+    plants = []
+    for reference, item in rng.sample(items, min(most, len(items))):
+        text = rng.choice((_rewrapped, _case, _punctuation))(item.text, rng)
+        plants.append(_plant(SHORT, reference, item, Disguised(text, text, view=EXACT)))
     return plants
 
 
@@ -106,34 +96,6 @@ def length_of(text: str) -> str:
     """The class of a text's length."""
     count = len(words(text))
     return "short" if count < 20 else "medium" if count < 80 else "long"
-
-
-@dataclass(frozen=True)
-class Library:
-    """Real texts that no evaluation holds."""
-
-    functions: tuple[str, ...]
-    prose: tuple[str, ...]
-
-
-@functools.cache
-def library() -> Library:
-    """Functions of at least six lines and docstrings of at least 30 words, from the installed standard library."""
-    functions, prose = [], []
-    for name in MODULES:
-        spec = importlib.util.find_spec(name)
-        if spec is None or spec.origin is None or not spec.origin.endswith(".py"):
-            continue
-        source = Path(spec.origin).read_text(encoding="utf-8")
-        lines = source.split("\n")
-        for node in ast.walk(parse_python(source)):
-            if isinstance(node, ast.FunctionDef):
-                text = textwrap.dedent("\n".join(lines[node.lineno - 1 : node.end_lineno]))
-                functions += [text] if text.count("\n") >= 6 else []
-            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
-                doc = ast.get_docstring(node) or ""
-                prose += [doc] if len(words(doc)) >= 30 else []
-    return Library(tuple(functions), tuple(prose))
 
 
 @dataclass(frozen=True)

@@ -73,7 +73,7 @@ def load_references(sources: Iterable[str | LocalReference]) -> tuple[ReferenceS
     names = [found.name for found in sets]
     for name in names:
         if names.count(name) > 1:
-            raise UserError("contamination.references", name, "each name once")
+            raise UserError("screen.references", name, "each name once")
     return tuple(sets)
 
 
@@ -95,7 +95,7 @@ def human_eval() -> ReferenceSet:
 
 def local(source: LocalReference) -> ReferenceSet:
     """Read a local evaluation. Raises UserError that names the file, the line and the field."""
-    field = f"contamination.references.{source.name}"
+    field = f"screen.references.{source.name}"
     if not source.path.is_file():
         raise UserError(field, str(source.path), "the path of a JSONL file")
     raw = source.path.read_bytes()
@@ -126,5 +126,5 @@ _SHIPPED = {"human-eval": human_eval}
 
 def _shipped(name: str) -> ReferenceSet:
     if name not in _SHIPPED:
-        raise UserError("contamination.references", name, f"one of {', '.join(_SHIPPED)}, or NAME=PATH of a JSONL file")
+        raise UserError("screen.references", name, f"one of {', '.join(_SHIPPED)}, or NAME=PATH of a JSONL file")
     return _SHIPPED[name]()

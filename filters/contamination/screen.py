@@ -6,16 +6,15 @@ shingles is compared by exact forms only, and listed as such: silence about it i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
-from factory.core.assessment import Evidence
 from factory.core.digest import Digest, digest_of
-from factory.core.task import Candidate
 from filters.contamination.index import IndexConfig, ShingleIndex, Similarity
+from filters.contamination.normalise import words, words_digest
 from filters.contamination.references import ReferenceItem, ReferenceSet
 from filters.contamination.shingles import Document, ShingleKind, Shingles
 
@@ -41,7 +40,10 @@ class ContaminationConfig:
     code_contained: float = 0.65
     """Share of the reference unit's shingles inside the candidate's unit from which it matches."""
     minimum_words: int = 12
-    """Texts with fewer distinct word shingles are compared by their exact normalised form only."""
+    """References with fewer distinct word shingles are compared by their exact normalised form only; texts with fewer
+    are not looked for inside references."""
+    minimum_value: int = 3
+    """Words of the shortest value inside a file (a cell, a string) whose exact form is compared: one word is anyone's."""
     minimum_code: int = 24
     """Units of code with fewer distinct token shingles are compared by their syntax tree only."""
     minimum_tree: int = 24
@@ -74,15 +76,38 @@ class Match:
     rejects: bool
     """False: for review only."""
 
+    @property
+    def largest(self) -> float:
+        return max(self.jaccard, self.contained, self.within)
+
+    def record(self) -> dict[str, Any]:
+        """JSON, shares to four digits."""
+        value = asdict(self) | {"routes": list(self.routes)}
+        return value | {name: round(value[name], 4) for name in ("jaccard", "contained", "within")}
+
 
 @dataclass(frozen=True, kw_only=True)
 class Findings:
     """What the screen says of one text."""
 
     matches: tuple[Match, ...]
-    """Most similar first."""
+    """Most similar first, those that reject before those for review; one of each view for each part of a problem."""
     judged: frozenset[str]
     """The views (`words`, `tree`, `code`) in which the text is long enough to say anything."""
+
+    @classmethod
+    def of(cls, matches: Iterable[Match], judged: Iterable[str]) -> Findings:
+        found = sorted(matches, key=lambda m: (not m.rejects, -m.largest, m.reference, m.problem, m.part))
+        once: dict[tuple[str, ...], Match] = {}
+        for match in found:
+            once.setdefault((match.reference, match.problem, match.part, match.view), match)
+        return cls(matches=tuple(once.values()), judged=frozenset(judged))
+
+    @classmethod
+    def together(cls, findings: Iterable[Findings]) -> Findings:
+        """Of several texts that belong together."""
+        each = tuple(findings)
+        return cls.of((match for one in each for match in one.matches), (view for one in each for view in one.judged))
 
     @property
     def too_short(self) -> bool:
@@ -105,8 +130,8 @@ class ContaminationScreen:
         self._exact: dict[Digest, list[str]] = {}
         self._trees: dict[Digest, list[str]] = {}
         self._items: dict[str, tuple[str, ReferenceItem]] = {}
-        self.too_short: list[str] = []
-        """Reference items that only an exact form can find, as `set/problem/part`."""
+        self.too_short: dict[str, tuple[str, ReferenceItem]] = {}
+        """Reference items that only an exact form can find, by `set/problem/part`, each with its set."""
         read = [
             (reference.name, item, Document.of(item.text, self.config.length))
             for reference in self.references
@@ -135,48 +160,28 @@ class ContaminationScreen:
             f"containment >= {c.code_contained}; shingles of more than {c.frame:.0%} of a set's problems are not compared"
         )
 
-    def screen(self, candidate: Candidate) -> Evidence:
-        """Judge a candidate by its text and by its instruction, each on its own."""
-        return self.evidence({"text": candidate.text, "instruction": candidate.task.instruction})
-
-    def evidence(self, texts: dict[str, str]) -> Evidence:
-        """Judge named texts together; any rejecting match of any of them fails."""
-        found = {name: self.findings(text) for name, text in texts.items()}
-        rejecting = [(name, match) for name, findings in found.items() for match in findings.rejecting]
-        reason = ""
-        if rejecting:
-            name, best = rejecting[0]
-            reason = (
-                f"{name} matches {best.reference} {best.problem} ({best.part}) by {best.view}: Jaccard {best.jaccard:.2f}, "
-                f"{best.contained:.2f} of the reference is in it"
-            )
-        data: dict[str, object] = {
-            "screen": self.digest,
-            "references": {reference.name: reference.digest for reference in self.references},
-            "texts": {
-                name: {
-                    "matches": [_rounded(match) for match in findings.matches[: self.config.shown]],
-                    "too_short_to_judge": findings.too_short,
-                }
-                for name, findings in found.items()
-            },
-        }
-        return Evidence(filter="contamination", rule=self.rule, passed=not rejecting, reason=reason, data=data)
-
     def findings(self, text: str) -> Findings:
         """Every match of `text`, exact ones first, then by similarity."""
         config = self.config
         document = self._framed(Document.of(text, config.length))
-        matches = [self._same(key, "exact") for key in self._exact.get(document.exact or "", ())]
-        if document.words.size >= config.minimum_words:
-            matches += filter(None, map(self._by_words, self._words.query(document.words)))
+        matches = self._exactly(document.exact)
+        enough, least = document.words.size >= config.minimum_words, min(config.words, config.words_contained)
+        matches += filter(None, (self._by_words(pair, enough) for pair in self._words.query(document.words, least)))
         for unit in document.code:
             if unit.tree is not None and unit.tokens >= config.minimum_tree:
                 matches += [self._same(key, "tree") for key in self._trees.get(unit.tree, ())]
             if unit.shingles.size >= config.minimum_code:
-                matches += filter(None, map(self._by_code, self._code.query(unit.shingles)))
-        matches.sort(key=lambda m: (not m.rejects, -max(m.jaccard, m.contained, m.within), m.reference, m.problem, m.part))
-        return Findings(matches=tuple(matches), judged=self._judged(document))
+                least = min(config.code_review, config.code_contained)
+                matches += filter(None, map(self._by_code, self._code.query(unit.shingles, least)))
+        return Findings.of(matches, self._judged(document))
+
+    def same(self, text: str) -> Findings:
+        """The matches of a value inside a file: by its exact form, from `minimum_value` words on."""
+        enough = len(words(text)) >= self.config.minimum_value
+        return Findings.of(self._exactly(words_digest(text)) if enough else [], ())
+
+    def _exactly(self, exact: Digest | None) -> list[Match]:
+        return [self._same(key, "exact") for key in self._exact.get(exact or "", ())]
 
     def _add(self, name: str, item: ReferenceItem, document: Document) -> None:
         config = self.config
@@ -194,7 +199,7 @@ class ContaminationScreen:
             if unit.shingles.size >= config.minimum_code:
                 self._code.add(f"{key}\n{number}", unit.shingles)
         if not self._judged(document):
-            self.too_short.append(key)
+            self.too_short[key] = name, item
 
     def _framed(self, document: Document) -> Document:
         code = tuple(replace(unit, shingles=_without(unit.shingles, self._frame)) for unit in document.code)
@@ -212,9 +217,10 @@ class ContaminationScreen:
     def _same(self, key: str, view: Literal["exact", "tree"]) -> Match:
         return self._match(key, view, Similarity(key=key, jaccard=1.0, contained=1.0, within=1.0, routes=(view,)), rejects=True)
 
-    def _by_words(self, pair: Similarity) -> Match | None:
+    def _by_words(self, pair: Similarity, enough: bool) -> Match | None:
+        """`enough`: the text has `minimum_words`; a shorter one may lie inside a reference by chance."""
         c = self.config
-        if pair.jaccard < c.words and max(pair.contained, pair.within) < c.words_contained:
+        if pair.jaccard < c.words and max(pair.contained, pair.within if enough else 0.0) < c.words_contained:
             return None
         return self._match(pair.key, "words", pair, rejects=True)
 
@@ -265,8 +271,3 @@ def _frame(read: Sequence[tuple[str, ReferenceItem, Document]], config: Contamin
 
 def _without(shingles: Shingles, frame: Shingles) -> Shingles:
     return np.setdiff1d(shingles, frame, assume_unique=True)
-
-
-def _rounded(match: Match) -> dict[str, object]:
-    value = asdict(match)
-    return value | {name: round(value[name], 4) for name in ("jaccard", "contained", "within")} | {"routes": list(match.routes)}

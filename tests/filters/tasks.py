@@ -2,28 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from factory.core.action import Action
 from factory.core.blobs import BlobStore, put_json
 from factory.core.demonstration import Demonstration
-from factory.core.digest import digest_of
+from factory.core.digest import Digest
 from factory.core.files import FileTree
-from factory.core.task import Candidate, EnvironmentSpec, Origin, SplitKeys, Task, TaskKind, VerifierSpec
+from factory.core.task import Candidate, EnvironmentSpec, Mount, Origin, SplitKeys, Task, TaskKind, VerifierSpec
 from sandboxes.verification.bundles import bundle
 
 
-def candidate(*, text: str, instruction: str = "Do it.") -> Candidate:
-    """A candidate whose task can be read and not be run."""
-    nowhere = digest_of("nowhere")
+def shipping(
+    blobs: BlobStore,
+    *,
+    text: str = "",
+    instruction: str = "Do it.",
+    files: Mapping[str, bytes | str] | None = None,
+    mount: Mapping[str, bytes | str] | None = None,
+    verifier: Mapping[str, bytes | str] | None = None,
+    held_out: Mapping[str, bytes | str] | None = None,
+    solution: Sequence[Action] = (),
+) -> Candidate:
+    """A candidate with these contents, which can be read and not be run."""
+
+    def tree(contents: Mapping[str, bytes | str] | None) -> Digest:
+        return FileTree.of(blobs, contents or {}).save(blobs)
+
     task = Task(
         kind=TaskKind.TERMINAL,
         instruction=instruction,
-        environment=EnvironmentSpec(files=nowhere),
-        verifier=VerifierSpec(bundle=nowhere),
-        held_out=None,
-        solution=nowhere,
+        environment=EnvironmentSpec(files=tree(files), mounts=(Mount(path="/deps", tree=tree(mount)),) if mount else ()),
+        verifier=VerifierSpec(bundle=tree(verifier)),
+        held_out=VerifierSpec(bundle=tree(held_out)) if held_out else None,
+        solution=put_json(blobs, Demonstration(tuple(solution)).manifest()),
     )
     return Candidate(
         task=task,

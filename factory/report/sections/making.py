@@ -151,21 +151,60 @@ def _audit(audit: dict[str, Any] | None) -> str:
         return head + paragraph("No audit ran: `factory audit contamination` plants matches and says how many are found.")
     verdict = mark(audit["certified"], "certified" if audit["certified"] else "not certified")
     counts = f"{audit['screened']} tasks screened, {audit['matched']} match, {audit['review']} for review"
-    rows = [
-        (kind, one["planted"], one["found"], one["too_short_to_judge"], interval(_recall(one)))
-        for kind, one in audit["planted"].items()
-    ]
+    missing = f", {audit['not_screened']} could not be screened" if audit["not_screened"] else ""
     alarms = [(kind, one["planted"], one["matched"], percent(one["rate"])) for kind, one in audit["negatives"].items()]
     recalls = [(kind, {"recall": one["interval"]}) for kind, one in audit["planted"].items() if one["interval"]]
     drawn = (ranges("Recall of planted matches by kind", recalls, "recall"), "Of the plants that are long enough to judge.")
     return "".join(
         (
             head,
-            table(("verdict", "at", "tasks"), [(verdict, instant(audit["at"]), counts)]),
+            table(("verdict", "at", "tasks"), [(verdict, instant(audit["at"]), counts + missing)]),
             *(paragraph(fault) for fault in audit["faults"]),
+            _shipped(audit),
             plots(drawn) if recalls else "",
-            table(("planted match", "planted", "found", "too short to judge", "recall"), rows),
+            table(("planted match", *_FOUND), [(kind, *_found(one)) for kind, one in audit["planted"].items()]),
+            _places(audit["places"]),
             table(("planted non-match", "planted", "matched", "rate"), alarms),
+        )
+    )
+
+
+_FOUND = ("planted", "found", "too short to judge", "recall")
+
+
+def _found(one: dict[str, Any]) -> tuple[Any, ...]:
+    return one["planted"], one["found"], one["too_short_to_judge"], interval(_recall(one))
+
+
+def _shipped(audit: dict[str, Any]) -> str:
+    """What of the tasks was read, and how much of them could be judged."""
+    if not audit["files"]:
+        return ""
+    words = (
+        f"{percent(audit['judged_share'])} of the tasks are long enough to be compared by more than exact forms, files "
+        f"included; {audit['too_short_to_judge']} are not. Without their files {audit['too_short_without_files']} would not be."
+    )
+    read = [(tree, number) for tree, number in audit["files"].items()]
+    unread = [(one["in"], one["why"], one["files"]) for one in audit["unread_files"]]
+    return "".join(
+        (
+            paragraph(words),
+            table(("files of tasks", "read"), read),
+            table(("files of tasks", "not read, since", "files"), unread) if unread else "",
+        )
+    )
+
+
+def _places(places: dict[str, Any]) -> str:
+    """Recall inside files: by place, and by kind in each."""
+    if not places:
+        return ""
+    kinds = list(dict.fromkeys(kind for found in places.values() for kind in found["by_kind"]))
+    rows = [(kind, *(interval(_recall(found["by_kind"][kind])) for found in places.values())) for kind in kinds]
+    return "".join(
+        (
+            table(("planted in files", *_FOUND), [(place, *_found(found)) for place, found in places.items()]),
+            folded("Recall in files, by kind", table(("planted match", *places), rows)),
         )
     )
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import pickle
 import subprocess
 import sys
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,7 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from factory.core.errors import UserError
 from filters.contamination.index import IndexConfig, ShingleIndex
 from filters.contamination.shingles import ShingleKind, Shingles, common, shingle
 
@@ -118,30 +115,15 @@ def test_the_versions_of_the_forms_are_in_the_digest(monkeypatch: pytest.MonkeyP
             assert CONFIG.digest != before
 
 
-def test_an_index_survives_saving_and_pickling(tmp_path: Path) -> None:
-    index = ShingleIndex(CONFIG, postings=True)
-    index.add("empty", hashes([]))
-    for number in range(20):
-        index.add(f"k{number}", hashes(range(number * 10, number * 10 + 30)))
-    np.savez(tmp_path / "index.npz", **index.arrays())  # type: ignore[arg-type]
-    with np.load(tmp_path / "index.npz", allow_pickle=False) as arrays:
-        loaded = ShingleIndex.of_arrays(arrays, CONFIG)
-    asked = hashes(range(55, 90))
-    assert loaded.query(asked) == index.query(asked) == pickle.loads(pickle.dumps(index)).query(asked) != []
-    loaded.add("later", asked)
-    assert {pair.key: pair.jaccard for pair in loaded.query(asked)}["later"] == 1.0
-
-
-def test_an_empty_index_survives_saving() -> None:
-    assert len(ShingleIndex.of_arrays(ShingleIndex(CONFIG).arrays(), CONFIG)) == 0
-
-
-@pytest.mark.parametrize("other", [replace(CONFIG, seed=2), replace(CONFIG, scheme="affine64"), replace(CONFIG, length=4)])
-def test_an_index_of_other_parameters_is_refused(other: IndexConfig) -> None:
-    index = ShingleIndex(CONFIG)
-    index.add("a", hashes(range(30)))
-    with pytest.raises(UserError, match="index"):
-        ShingleIndex.of_arrays(index.arrays(), other)
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.sets(st.integers(0, 60), max_size=40), min_size=1, max_size=8), st.sets(st.integers(0, 60), max_size=40))
+def test_a_least_similarity_leaves_out_what_is_under_it_and_nothing_else(stored: list[set[int]], asked: set[int]) -> None:
+    for postings in (True, False):
+        index = ShingleIndex(CONFIG, postings=postings)
+        for number, items in enumerate(stored):
+            index.add(str(number), hashes(items))
+        every = index.query(hashes(asked))
+        assert index.query(hashes(asked), 0.5) == [pair for pair in every if pair.largest >= 0.5]
 
 
 def test_candidates_are_the_same_in_another_process() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import json
 import statistics
 import textwrap
 from dataclasses import replace
@@ -13,7 +12,6 @@ import pytest
 from factory.core.digest import is_digest
 from filters.contamination.references import ReferenceItem, ReferenceSet
 from filters.contamination.screen import ContaminationConfig, ContaminationScreen
-from tests.filters.tasks import candidate
 
 
 def part(evaluation: ReferenceSet, number: int, name: str) -> str:
@@ -22,28 +20,6 @@ def part(evaluation: ReferenceSet, number: int, name: str) -> str:
 
 def views(screen: ContaminationScreen, text: str, problem: str) -> set[str]:
     return {match.view for match in screen.findings(text).rejecting if match.problem == problem}
-
-
-def test_a_contaminated_candidate_is_rejected_with_evidence(screen: ContaminationScreen, evaluation: ReferenceSet) -> None:
-    evidence = screen.screen(candidate(text=part(evaluation, 0, "function")))
-    assert not evidence.passed and "HumanEval/0" in evidence.reason and evidence.filter == "contamination"
-    data = json.loads(json.dumps(evidence.data, allow_nan=False))
-    assert data["screen"] == screen.digest and data["references"] == {"human-eval": evaluation.digest}
-    best = data["texts"]["text"]["matches"][0]
-    assert (best["problem"], best["jaccard"], best["contained"]) == ("HumanEval/0", 1.0, 1.0)
-    assert data["texts"]["instruction"] == {"matches": [], "too_short_to_judge": True}
-
-
-def test_the_instruction_is_screened_too(screen: ContaminationScreen, evaluation: ReferenceSet) -> None:
-    found = screen.screen(candidate(text="mkdir gibi", instruction=part(evaluation, 10, "prompt")))
-    assert not found.passed and found.reason.startswith("instruction matches human-eval HumanEval/10")
-
-
-def test_a_clean_candidate_passes_and_says_when_it_was_too_short(screen: ContaminationScreen) -> None:
-    long = screen.screen(candidate(text=inspect.getsource(statistics.quantiles)))
-    short = screen.screen(candidate(text="cp tivu kuma"))
-    assert long.passed and short.passed and long.reason == short.reason == ""
-    assert [evidence.data["texts"]["text"]["too_short_to_judge"] for evidence in (long, short)] == [False, True]  # type: ignore[index]
 
 
 def test_rewrapped_prose_that_long_n_grams_of_lines_would_miss(screen: ContaminationScreen, evaluation: ReferenceSet) -> None:
@@ -57,6 +33,21 @@ def test_short_texts_by_their_exact_form_only(screen: ContaminationScreen, evalu
     assert views(screen, "RETURN number,  1.0", "HumanEval/2") == {"exact"}
     assert views(screen, "return number 1.1", "HumanEval/2") == set()
     assert "human-eval/HumanEval/2/solution" in screen.too_short
+
+
+def test_a_value_inside_a_file_by_its_exact_form_from_three_words_on(screen: ContaminationScreen) -> None:
+    assert {match.problem for match in screen.same("RETURN number,  1.0").rejecting} == {"HumanEval/2"}
+    reference = ReferenceSet(name="own", items=(ReferenceItem(problem="p", part="answer", text="forty two"),))
+    own = ContaminationScreen([reference])
+    assert own.findings("forty two").rejecting and not own.same("forty two").rejecting
+
+
+def test_a_short_text_that_holds_most_of_a_reference_matches(evaluation: ReferenceSet) -> None:
+    """16 words are 12 shingles, the shortest reference that shingles find; 12 of them are 8, 0.67 of it."""
+    words = [f"w{number}" for number in range(16)]
+    own = ContaminationScreen([ReferenceSet(name="own", items=(ReferenceItem(problem="p", part="q", text=" ".join(words)),))])
+    assert [match.contained for match in own.findings(" ".join(words[:12])).rejecting] == [8 / 12]
+    assert own.findings(" ".join(words[:9])).rejecting == ()
 
 
 def test_renamed_code_by_its_tree(screen: ContaminationScreen) -> None:
