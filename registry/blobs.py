@@ -73,6 +73,8 @@ class FileBlobs:
                 data = file.readall()
         except FileNotFoundError:
             raise NotFound(f"no blob {digest}") from None
+        except OSError as error:
+            raise RegistryError(f"blob {digest} cannot be read: {error.strerror}") from error
         if digest_bytes(data) != digest:
             raise RegistryError(f"blob {digest} is damaged: its {len(data)} bytes have another digest")
         return data

@@ -7,6 +7,7 @@ writes is therefore current, which the audit chain and the splits rely on. Reade
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import re
@@ -19,7 +20,19 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import URL, Connection, Engine, create_engine, event, insert, make_url, text
+from sqlalchemy import (
+    URL,
+    ColumnElement,
+    Connection,
+    Engine,
+    Text,
+    create_engine,
+    event,
+    insert,
+    make_url,
+    text,
+    type_coerce,
+)
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 from sqlalchemy.exc import ArgumentError, DatabaseError, IntegrityError, NoSuchModuleError, OperationalError
@@ -78,8 +91,11 @@ class Database:
     @contextmanager
     def read(self) -> Iterator[Connection]:
         """A connection that sees one consistent state. Raises RegistryError when the database fails."""
-        with _faults(), self._connect() as connection, connection.begin():
-            yield connection
+        with _faults(), self._connect() as connection:
+            if not self.embedded:
+                connection = connection.execution_options(isolation_level="REPEATABLE READ")
+            with connection.begin():
+                yield connection
 
     @contextmanager
     def write(self) -> Iterator[Connection]:
@@ -209,6 +225,19 @@ def insert_rows(connection: Connection, table: Table, rows: list[dict[str, Any]]
     """Insert `rows` in one go; none is fine."""
     if rows:
         connection.execute(insert(table), rows)
+
+
+def raw_columns(table: Table) -> list[ColumnElement[Any]]:
+    """The columns of a table as the driver gives them, for checks: what somebody wrote past the registry may be of any type."""
+    return [type_coerce(column, Text).label(column.name) for column in table.c]
+
+
+def json_of(value: Any) -> Any:
+    """What stands in a raw column of JSON; None where it is none."""
+    try:
+        return json.loads(value)
+    except (TypeError, ValueError):
+        return None
 
 
 def chunks(values: list[str], size: int = 500) -> Iterator[list[str]]:

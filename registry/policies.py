@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, insert, select
+from sqlalchemy import Connection, select
 
 from factory.core.digest import Digest, is_digest
 from factory.core.errors import Conflict, NotFound, UserError
 from factory.core.policy import PolicyVersion
 from registry import audit
 from registry.base import Store
+from registry.covered import covering, insert_numbered
 from registry.database import insert_rows, is_prefix, now, upsert
 from registry.tables import alias_log, aliases, lineage, policies
 
@@ -71,12 +72,15 @@ class PolicyStore(Store):
             of_line = select(policies.c.id).where(policies.c.line == version.line, policies.c.weights == version.weights)
             if connection.execute(of_line).first() is not None:
                 return False
+            edges: list[dict[str, Any]] = []
             if parent is not None:
                 if connection.execute(select(policies.c.id).where(policies.c.weights == parent)).first() is None:
                     raise NotFound(f"no policy version {parent}: the parent of {version.name} must be registered before it")
-                _link(connection, [Edge(version.weights, parent, "trained from")])
-            insert_rows(connection, policies, [row])
-            audit.record(connection, [("add policy", version.weights, {"line": version.line, "step": version.step})])
+                edges = _link(connection, [Edge(version.weights, parent, "trained from")])
+            rows = covering({policies: insert_numbered(connection, policies, [row]), lineage: edges})
+            audit.record(
+                connection, [("add policy", version.weights, {"line": version.line, "step": version.step, "rows": rows})]
+            )
         return True
 
     def policies(self, line: str | None = None) -> list[PolicyRow]:
@@ -160,7 +164,9 @@ class PolicyStore(Store):
     def link(self, edges: list[Edge]) -> None:
         """Record lineage edges; known ones are no-ops."""
         with self._database.write() as connection:
-            _link(connection, edges)
+            added = _link(connection, edges)
+            if added:
+                audit.record(connection, [("link", lineage.name, {"rows": covering({lineage: added})})])
 
     def ancestors(self, node: str) -> list[Edge]:
         """Every edge on the way up from `node`, sorted."""
@@ -191,9 +197,13 @@ def _policy(row: Any) -> PolicyRow:
     )
 
 
-def _link(connection: Connection, edges: list[Edge]) -> None:
+def _link(connection: Connection, edges: list[Edge]) -> list[dict[str, Any]]:
+    """Add the edges that are new; returns their rows."""
+    added = []
     for edge in dict.fromkeys(edges):
         values = {"child": edge.child, "parent": edge.parent, "relation": edge.relation}
         matches = [lineage.c[name] == value for name, value in values.items()]
         if connection.execute(select(lineage.c.child).where(*matches)).first() is None:
-            connection.execute(insert(lineage).values(**values, created_at=now()))
+            added.append({**values, "created_at": now()})
+            insert_rows(connection, lineage, added[-1:])
+    return added

@@ -14,12 +14,14 @@ from typing import Any
 
 from sqlalchemy import select
 
-from factory.core.digest import Digest
+from factory.core.digest import Digest, Json
 from factory.core.errors import NotFound
 from factory.core.outcome import OutcomeKind, Termination
 from factory.core.trajectory import SAMPLED, Trajectory
+from registry import audit
 from registry.base import Store
-from registry.database import insert_rows, now
+from registry.covered import covering, insert_numbered
+from registry.database import now
 from registry.tables import trajectories
 
 
@@ -69,7 +71,9 @@ class TrajectoryStore(Store):
             held = select(trajectories.c.id).where(trajectories.c.blob == blob).limit(1)
             if connection.execute(held).first() is not None:
                 return 0
-            insert_rows(connection, trajectories, rows)
+            added = insert_numbered(connection, trajectories, rows)
+            data: dict[str, Json] = {"purpose": purpose, "run": run, "rows": covering({trajectories: added})}
+            audit.record(connection, [("add trajectories", blob, data)])
         return len(rows)
 
     def trajectories(

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, inspect, text
 from factory.core.errors import RegistryError
 from registry.database import Database
 
-REVISIONS = ("r0001", "r0002", "r0003", "r0004")
+REVISIONS = ("r0001", "r0002", "r0003", "r0004", "r0005")
 """Every revision under `migrations/versions`, oldest first; the last one is what this code reads and writes."""
 
 
