@@ -62,7 +62,7 @@ def test_processes_that_write_the_same_at_once_lose_nothing_and_double_nothing(u
 def _acts(registry: Registry) -> Counter[str]:
     """Entries of the trail by their act, without those of which there is one a transaction, however many there were."""
     acts = Counter(entry.action for entry in registry.audit_log())
-    assert acts.pop("add evidence") > 0 < acts.pop("add assessments")
+    assert all(acts.pop(f"add {rows}") > 0 for rows in ("evidence", "assessments", "trajectories"))
     return acts
 
 
