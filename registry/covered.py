@@ -7,7 +7,7 @@ table and on no entry was written past the registry, and so was what an entry na
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from sqlalchemy import Boolean, Connection, Double, insert
@@ -50,6 +50,19 @@ COVERED: dict[Table, tuple[str, ...]] = {
 }
 """Columns that a row's digest is over. They stay these: written digests are of them."""
 
+_TYPED: dict[Table, list[tuple[str, Callable[[Any], Any]]]] = {
+    table: [
+        (name, float if isinstance(table.c[name].type, Double) else bool)
+        for name in names
+        if isinstance(table.c[name].type, Double | Boolean)
+    ]
+    for table, names in COVERED.items()
+}
+"""Columns in which databases give one value back in several types."""
+
+_KEYS = {table: tuple(column.name for column in table.primary_key.columns) for table in COVERED}
+_ENCODER = json.JSONEncoder(sort_keys=True)
+
 Rows: TypeAlias = "dict[str, Json]"
 """Table, row's key and row's digest, as they stand in an entry's data."""
 
@@ -65,24 +78,17 @@ def insert_numbered(connection: Connection, table: Table, rows: list[dict[str, A
 
 def row_key(table: Table, row: Mapping[str, Any]) -> str:
     """The primary key as text: a number as its digits, everything else as JSON."""
-    if "id" in table.c:
-        return str(row["id"])
-    return json.dumps([row[column.name] for column in table.primary_key.columns])
+    names = _KEYS[table]
+    return str(row["id"]) if names == ("id",) else _ENCODER.encode([row[name] for name in names])
 
 
 def row_digest(table: Table, row: Mapping[str, Any]) -> Digest:
     """SHA-256 over the covered columns, whatever the database gives back for what was written."""
-    values = {name: _value(table, name, row.get(name)) for name in COVERED[table]}
-    return digest_bytes(json.dumps(values, sort_keys=True).encode())
-
-
-def _value(table: Table, name: str, value: Any) -> Any:
-    kind = table.c[name].type
-    if value is None:
-        return None
-    if isinstance(kind, Double):
-        return float(value)
-    return bool(value) if isinstance(kind, Boolean) else value
+    values = {name: row.get(name) for name in COVERED[table]}
+    for name, kind in _TYPED[table]:
+        if values[name] is not None:
+            values[name] = kind(values[name])
+    return digest_bytes(_ENCODER.encode(values).encode())
 
 
 def covering(added: Mapping[Table, Sequence[Any]]) -> Rows:

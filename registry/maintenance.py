@@ -117,8 +117,6 @@ class MaintenanceStore(TaskStore, SplitStore, AuditStore):
     def _names(self, digest: Digest, known: set[Digest]) -> list[Digest]:
         """Every blob that a task needs beside its manifest and text. Raises RegistryError when a manifest cannot be read."""
         task = self._load(digest)
-        if task.digest != digest:
-            raise RegistryError(f"its manifest reads as {task.digest}")
         try:
             return list(named_blobs(task, self.blobs, known))
         except (AttributeError, TypeError, ValueError) as error:

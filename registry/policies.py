@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +15,12 @@ from registry import audit
 from registry.base import Store
 from registry.covered import covering, insert_numbered
 from registry.database import insert_rows, is_prefix, now, upsert
-from registry.tables import alias_log, aliases, lineage, policies
+from registry.tables import alias_log, aliases, lineage, policies, tasks
+
+LONGEST_ALIAS = 200
+"""Most characters of an alias."""
+
+_DIGITS = re.compile(r"[0-9a-fA-F]{8,}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,13 +129,14 @@ class PolicyStore(Store):
     def alias_set(self, name: str, digest: Digest, *, expected: Digest | None) -> None:
         """Point an alias at `digest`, provided that it points at `expected` now (None: that it does not exist).
 
-        Raises Conflict otherwise, and UserError for a name that reads as a digest or a target that is none.
+        Raises Conflict otherwise, and UserError for a name that means something else already, or a target that is none.
         """
-        if not name.strip() or is_prefix(name) or is_digest(name):
-            raise UserError("alias", name, "a name that cannot be read as the beginning of a digest")
+        _check_alias(name)
         if not is_digest(digest):
             raise UserError("digest", digest, "64 lower-case hexadecimal digits")
         with self._database.write() as connection:
+            if connection.execute(select(tasks.c.digest).where(tasks.c.name == name).limit(1)).first() is not None:
+                raise UserError("alias", name, "a name that no task has")
             held = connection.execute(select(aliases.c.digest).where(aliases.c.name == name)).scalar_one_or_none()
             if held != expected:
                 raise Conflict(f"alias {name!r} points at {held or 'nothing'}, not at {expected or 'nothing'}")
@@ -185,6 +192,14 @@ class PolicyStore(Store):
         with self._database.read() as connection:
             rows = connection.execute(select(reached.union(further)))
             return sorted(Edge(row.child, row.parent, row.relation) for row in rows)
+
+
+def _check_alias(name: str) -> None:
+    """Raises UserError for what cannot be typed, seen or told from a digest or a policy version."""
+    if not 0 < len(name) <= LONGEST_ALIAS or not name.isprintable() or name != name.strip():
+        raise UserError("alias", name, f"1 to {LONGEST_ALIAS} printable characters, without space at either end")
+    if _DIGITS.fullmatch(name.rpartition("@")[2]):
+        raise UserError("alias", name, "a name that cannot be read as a digest, the beginning of one, or a policy version")
 
 
 def _policy(row: Any) -> PolicyRow:

@@ -24,6 +24,9 @@ from registry.covered import covering, insert_numbered
 from registry.database import now
 from registry.tables import trajectories
 
+PURPOSES = ("assess", "evaluate", "train")
+"""What the flows sample for."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class TrajectoryRow:
@@ -93,6 +96,11 @@ class TrajectoryStore(Store):
         statement = statement.where(*(trajectories.c[name] == value for name, value in wanted.items() if value is not None))
         with self._database.read() as connection:
             return [_row(row) for row in connection.execute(statement)]
+
+    def purposes(self) -> list[str]:
+        """Purposes that rollouts have here, sorted, those of the flows among them always."""
+        with self._database.read() as connection:
+            return sorted({*PURPOSES, *connection.execute(select(trajectories.c.purpose).distinct()).scalars()})
 
     def trajectory(self, number: int) -> Trajectory:
         """One trajectory by the id of its index row. Raises NotFound."""

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from factory.cli.console import emit_json, emit_record, say
-from factory.cli.options import ConfigOption, DataOption, JsonOption, settings_of
+from factory.cli.options import ConfigOption, DataOption, JsonOption, require_registry, settings_of
 from factory.cli.progress import shown
 from factory.core.errors import UserError
 
@@ -70,14 +70,16 @@ def generate(
     json: JsonOption = False,
 ) -> None:
     """Make and register candidates of one kind, with validity and loophole evidence."""
-    from factory.cli.options import choice
+    from factory.cli.options import one_of
     from factory.core.task import TaskKind
     from factory.flows.commands import generate as work
+    from factory.settings import GenerateSettings
 
-    chosen = choice(TaskKind, kind, "KIND")
+    made = GenerateSettings.model_fields.keys() & {one.value for one in TaskKind}
+    one_of(kind, made, "KIND", "a kind that is made")
     settings = settings_of(config, data)
     with shown() as progress:
-        _emit(work(settings, chosen, seed=seed, start=start, count=count, progress=progress), json)
+        _emit(work(settings, TaskKind(kind), seed=seed, start=start, count=count, progress=progress), json)
 
 
 def assess(
@@ -91,6 +93,7 @@ def assess(
     from factory.flows.commands import assess as work
 
     settings = settings_of(config, data)
+    require_registry(settings)
     with shown() as progress:
         _emit(work(settings, policy, limit=limit, progress=progress), json)
 
@@ -131,7 +134,9 @@ def evaluate(
     from factory.flows.commands import evaluate as work
 
     chosen = name or datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S")
-    _emit(work(settings_of(config, data), name=chosen, policy=policy), json)
+    settings = settings_of(config, data)
+    require_registry(settings)
+    _emit(work(settings, name=chosen, policy=policy), json)
 
 
 def _emit(record: dict[str, Any], json: bool) -> None:

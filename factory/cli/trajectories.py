@@ -9,7 +9,17 @@ from typing import Annotated, Any
 import typer
 
 from factory.cli.console import emit_json, emit_record, emit_table, say
-from factory.cli.options import MOST, ConfigOption, DataOption, JsonOption, output_file, registry_of, settings_of, task_of
+from factory.cli.options import (
+    MOST,
+    ConfigOption,
+    DataOption,
+    JsonOption,
+    one_of,
+    output_file,
+    registry_of,
+    settings_of,
+    task_of,
+)
 
 app = typer.Typer(help="Look at rollouts.", no_args_is_help=True)
 
@@ -31,7 +41,8 @@ def list_trajectories(
 ) -> None:
     """Rollouts, newest first."""
     with registry_of(settings_of(config, data)) as registry:
-        digest = task_of(registry, task, "--task") if task else None
+        digest = None if task is None else task_of(registry, task, "--task")
+        purpose = one_of(purpose, registry.purposes(), "--purpose", "a purpose of rollouts")
         rows = [asdict(row) for row in registry.trajectories(task=digest, purpose=purpose, solved=solved, limit=limit)]
     if json:
         emit_json(rows)
@@ -108,7 +119,8 @@ def export(
     """Write rollouts as one Parquet file, for pandas, Polars or datasets."""
     output_file(path, "PATH")
     with registry_of(settings_of(config, data)) as registry:
-        digest = task_of(registry, task, "--task") if task else None
+        digest = None if task is None else task_of(registry, task, "--task")
+        purpose = one_of(purpose, registry.purposes(), "--purpose", "a purpose of rollouts")
         rows = registry.trajectories(task=digest, purpose=purpose, solved=solved, limit=limit)
         count = registry.export_trajectories(path, list(reversed(rows)))
     say(f"{count} trajectories in {path}")

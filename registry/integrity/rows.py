@@ -13,6 +13,8 @@ from registry.database import json_of, raw_columns
 from registry.integrity.trail import Trail
 from registry.tables import JsonText
 
+_JSON = {table: [name for name in names if isinstance(table.c[name].type, JsonText)] for table, names in COVERED.items()}
+
 
 def check_rows(connection: Connection, trail: Trail) -> Iterator[str]:
     """One line for every row that is not what the trail says, of every covered table."""
@@ -40,9 +42,8 @@ def check_table(connection: Connection, trail: Trail, table: Table) -> Iterator[
 def _read(table: Table, row: RowMapping) -> tuple[str, Digest | None]:
     """A row's key and digest; no digest where a value is of a type that the registry never writes."""
     found = dict(row)
-    for name in COVERED[table]:
-        if isinstance(table.c[name].type, JsonText):
-            found[name] = json_of(found[name])
+    for name in _JSON[table]:
+        found[name] = json_of(found[name])
     try:
         return row_key(table, found), row_digest(table, found)
     except (TypeError, ValueError):
