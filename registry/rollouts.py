@@ -118,22 +118,25 @@ class TrajectoryStore(Store):
             table = from_parquet(self.blobs.get(blob))
             yield from from_table(table.take([row.row for row in some]))
 
-    def export_trajectories(self, path: Path | str, rows: Sequence[TrajectoryRow] | None = None) -> int:
-        """Write trajectories (default: all, oldest first) as one Parquet file of the same schema; returns how many.
+    def export_trajectories(
+        self, path: Path | str, rows: Sequence[TrajectoryRow] | None = None, *, train_reasoning: bool = True
+    ) -> int:
+        """Write trajectories (default: all, oldest first) as one Parquet file; returns how many.
 
-        The file appears whole or not at all.
+        The file has the columns of the stored ones and `loss_mask`, and appears whole or not at all.
         """
         import pyarrow.parquet as pq
 
-        from registry.trajectories import SCHEMA, from_parquet
+        from registry.trajectories import export_schema, from_parquet, with_mask
 
         chosen = list(reversed(self.trajectories())) if rows is None else list(rows)
         target = Path(path)
         partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
         try:
-            with pq.ParquetWriter(partial, SCHEMA, compression="zstd") as writer:
+            with pq.ParquetWriter(partial, export_schema(train_reasoning), compression="zstd") as writer:
                 for blob, some in groupby(chosen, key=lambda row: row.blob):
-                    writer.write_table(from_parquet(self.blobs.get(blob)).take([row.row for row in some]))
+                    table = from_parquet(self.blobs.get(blob)).take([row.row for row in some])
+                    writer.write_table(with_mask(table, train_reasoning))
             partial.replace(target)
         finally:
             partial.unlink(missing_ok=True)
