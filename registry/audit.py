@@ -7,7 +7,7 @@ with a head that was noted elsewhere (`verify_audit(head=...)`) to see that.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,7 @@ from sqlalchemy import Connection, select
 from factory.core.digest import Digest, Json, digest_of
 from factory.core.errors import RegistryError
 from registry.base import Store
-from registry.database import insert_rows, now
+from registry.database import insert_rows, json_of, now, raw_columns
 from registry.tables import audit
 
 GENESIS: Digest = "0" * 64
@@ -31,7 +31,8 @@ class AuditEntry:
     action: str
     subject: str
     """What was acted on: a digest or a name."""
-    data: dict[str, Any]
+    data: Any
+    """A JSON object, unless somebody changed it past the registry."""
     created_at: str
     previous: Digest
     digest: Digest
@@ -65,7 +66,7 @@ def record(connection: Connection, entries: Sequence[tuple[str, str, dict[str, J
     insert_rows(connection, audit, rows)
 
 
-def _digest(seq: int, action: str, subject: str, data: dict[str, Any], instant: str, previous: Digest) -> Digest:
+def _digest(seq: int, action: str, subject: str, data: Any, instant: str, previous: Digest) -> Digest:
     return digest_of({"seq": seq, "action": action, "subject": subject, "data": data, "at": instant, "previous": previous})
 
 
@@ -93,15 +94,44 @@ class AuditStore(Store):
         Raises RegistryError at the first entry that does not follow from the one before it, or when
         `head`, a digest noted earlier, is not on the chain.
         """
-        previous, seq, met = GENESIS, 0, head in (None, GENESIS)
         with self._database.read() as connection:
-            for row in connection.execution_options(yield_per=1000).execute(select(audit).order_by(audit.c.seq)).mappings():
-                entry = AuditEntry(**row)
-                seq += 1
-                if entry.seq != seq or entry.previous != previous or entry.digest != entry.expected:
-                    raise RegistryError(f"the audit trail is broken at entry {seq} ({entry.action} {entry.subject})")
-                previous = entry.digest
-                met = met or previous == head
+            trail = Walk(connection, head)
+            for _ in trail.entries():
+                pass
+        if trail.problems:
+            raise RegistryError(trail.problems[0])
+        return trail.length
+
+
+class Walk:
+    """One pass over the trail, oldest entry first; what is wrong with the chain is in `problems` when it is over."""
+
+    def __init__(self, connection: Connection, head: Digest | None = None) -> None:
+        self._connection = connection
+        self._noted = head
+        self.length = 0
+        self.head = GENESIS
+        """Digest of the newest entry."""
+        self.problems: list[str] = []
+
+    def entries(self) -> Iterator[AuditEntry]:
+        """Every entry, those after a broken link too: the chain is told to be broken once."""
+        met = self._noted in (None, GENESIS)
+        statement = select(*raw_columns(audit)).order_by(audit.c.seq)
+        for row in self._connection.execute(statement, execution_options={"yield_per": 1000}).mappings():
+            entry = AuditEntry(**{**row, "data": json_of(row["data"])})
+            self.length += 1
+            if not self.problems and not _follows(entry, self.length, self.head):
+                self.problems.append(f"the audit trail is broken at entry {self.length} ({entry.action} {entry.subject})")
+            self.head = entry.digest
+            met = met or self.head == self._noted
+            yield entry
         if not met:
-            raise RegistryError(f"the audit trail does not contain the noted head {head}: entries are missing")
-        return seq
+            self.problems.append(f"the audit trail does not contain the noted head {self._noted}: entries are missing")
+
+
+def _follows(entry: AuditEntry, seq: int, previous: Digest) -> bool:
+    try:
+        return (entry.seq, entry.previous, entry.digest) == (seq, previous, entry.expected)
+    except (TypeError, ValueError):  # content without a canonical form was never written by `record`
+        return False

@@ -46,7 +46,6 @@ class FileBlobs:
         self._durable = config.durable
         self._config = config
         self._numbers = itertools.count()
-        (self.root / "tmp").mkdir(parents=True, exist_ok=True)
 
     def __reduce__(self) -> tuple[object, ...]:
         return FileBlobs, (self.root, self._config)
@@ -73,6 +72,8 @@ class FileBlobs:
                 data = file.readall()
         except FileNotFoundError:
             raise NotFound(f"no blob {digest}") from None
+        except OSError as error:
+            raise RegistryError(f"blob {digest} cannot be read: {error.strerror}") from error
         if digest_bytes(data) != digest:
             raise RegistryError(f"blob {digest} is damaged: its {len(data)} bytes have another digest")
         return data
@@ -89,7 +90,7 @@ class FileBlobs:
 
     def digests(self) -> Iterator[Digest]:
         """Every stored digest, in no order."""
-        for folder in os.scandir(self._prefix):
+        for folder in _entries(self._prefix):
             if len(folder.name) == 2 and folder.is_dir():
                 yield from (entry.name for entry in os.scandir(folder.path) if is_digest(entry.name))
 
@@ -105,7 +106,7 @@ class FileBlobs:
     def discard_leftovers(self, older_than_s: float) -> int:
         """Remove temporary files that killed processes left; returns how many."""
         count = 0
-        for entry in os.scandir(f"{self._prefix}/tmp"):
+        for entry in _entries(f"{self._prefix}/tmp"):
             if time.time() - entry.stat().st_mtime > older_than_s:
                 Path(entry.path).unlink(missing_ok=True)
                 count += 1
@@ -126,7 +127,12 @@ class FileBlobs:
     def _write(self, path: str, data: bytes) -> None:
         temporary = f"{self._prefix}/tmp/{os.getpid()}-{next(self._numbers)}-{os.urandom(6).hex()}"
         mode = stat.S_IRUSR | stat.S_IRGRP | stat.S_IROTH
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+        try:
+            descriptor = os.open(temporary, flags, mode)
+        except FileNotFoundError:  # the first blob of all
+            os.makedirs(os.path.dirname(temporary), exist_ok=True)
+            descriptor = os.open(temporary, flags, mode)
         try:
             view = memoryview(data)
             while view:
@@ -149,3 +155,12 @@ class FileBlobs:
                 os.fsync(folder)
             finally:
                 os.close(folder)
+
+
+def _entries(folder: str) -> Iterator[os.DirEntry[str]]:
+    """What stands in a folder; nothing where there is none, as in a store that was never written."""
+    try:
+        with os.scandir(folder) as entries:
+            yield from entries
+    except FileNotFoundError:
+        return

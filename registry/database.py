@@ -7,25 +7,35 @@ writes is therefore current, which the audit chain and the splits rely on. Reade
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import re
-import sqlite3
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
-from sqlalchemy import URL, Connection, Engine, create_engine, event, insert, make_url, text
+from sqlalchemy import (
+    URL,
+    ColumnElement,
+    Connection,
+    Engine,
+    Text,
+    create_engine,
+    insert,
+    make_url,
+    text,
+    type_coerce,
+)
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 from sqlalchemy.exc import ArgumentError, DatabaseError, IntegrityError, NoSuchModuleError, OperationalError
 from sqlalchemy.schema import Table
 
 from factory.core.errors import Conflict, Excluded, RegistryError, SplitViolation, UserError
+from registry.access import DATABASE_DEFAULTS, Access, DatabaseConfig
+from registry.sqlite import sqlite_engine
 
 logger = logging.getLogger(__name__)
 
@@ -34,21 +44,6 @@ _WRITER_LOCK = 0x656E7666
 
 _GUARDS = {"excluded repository": Excluded, "split violation": SplitViolation}
 """How the triggers' messages begin, and the error that each becomes."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class DatabaseConfig:
-    """How the database is used."""
-
-    busy_timeout_s: float = 30.0
-    """Longest wait for another writer before one attempt fails, seconds."""
-    attempts: int = 4
-    """Attempts to become the writer before the store reports that it is locked."""
-    durable: bool = False
-    """SQLite: flush at every commit. Off, a commit survives SIGKILL; a power cut may lose the last ones, consistently."""
-
-
-DATABASE_DEFAULTS = DatabaseConfig()
 
 
 def now() -> str:
@@ -64,10 +59,16 @@ def plain(value: str) -> str:
 class Database:
     """Connections to one registry's database. Safe for threads; a forked child gets connections of its own."""
 
-    def __init__(self, url: str, config: DatabaseConfig = DATABASE_DEFAULTS) -> None:
+    def __init__(self, url: str, config: DatabaseConfig = DATABASE_DEFAULTS, access: Access = Access.CREATE) -> None:
+        """Raises UserError for an address that is none, or at which `access` is not to be had."""
         self.url = parse_url(url)
         self.config = config
-        self.engine = _engine(self.url, config)
+        self.access = access
+        self.read_only = False
+        if self.embedded:
+            self.engine, self.read_only = sqlite_engine(self.url, config, access)
+        else:
+            self.engine = _postgresql_engine(self.url)
         self._process = os.getpid()
 
     @property
@@ -78,16 +79,23 @@ class Database:
     @contextmanager
     def read(self) -> Iterator[Connection]:
         """A connection that sees one consistent state. Raises RegistryError when the database fails."""
-        with _faults(), self._connect() as connection, connection.begin():
-            yield connection
+        with _faults(), self._connect() as connection:
+            if not self.embedded:
+                connection = connection.execution_options(isolation_level="REPEATABLE READ")
+            with connection.begin():
+                yield connection
 
     @contextmanager
     def write(self) -> Iterator[Connection]:
         """The one write transaction of the moment: all of it is committed, or nothing.
 
         Raises Conflict, SplitViolation or Excluded when a constraint or trigger refuses, RegistryError
-        when the store stays locked for `attempts` waits or the database fails.
+        when the store stays locked for `attempts` waits or the database fails, UserError when it was opened to be read.
         """
+        if self.read_only:
+            raise UserError(
+                "registry", self.url.render_as_string(), "a database that can be written; this one can only be read"
+            )
         with _faults(), self._writer() as connection:
             yield connection
 
@@ -128,55 +136,20 @@ def parse_url(url: str) -> URL:
         raise UserError("registry", url, expected) from None
     if parsed.get_backend_name() == "postgresql":
         return parsed.set(drivername="postgresql+psycopg")
+    if not url.isprintable():
+        raise UserError("registry", url, expected)
     if parsed.get_backend_name() != "sqlite" or parsed.database in (None, "", ":memory:"):
         raise UserError("registry", parsed.render_as_string(), expected)
     return parsed.set(drivername="sqlite")
 
 
-def _engine(url: URL, config: DatabaseConfig) -> Engine:
-    if url.get_backend_name() == "sqlite":
-        Path(str(url.database)).parent.mkdir(parents=True, exist_ok=True)
-        engine = create_engine(url, connect_args={"timeout": config.busy_timeout_s}, pool_size=4, max_overflow=-1)
-        event.listen(engine, "connect", _sqlite_settings(config))
-        event.listen(engine, "begin", _sqlite_begin)
-        return engine
+def _postgresql_engine(url: URL) -> Engine:
     try:
         return create_engine(url, pool_size=4, max_overflow=8, pool_pre_ping=True)
     except (ModuleNotFoundError, NoSuchModuleError):
         raise UserError(
             "registry", url.render_as_string(), "the PostgreSQL driver: pip install 'envfactory[postgres]'"
         ) from None
-
-
-def _sqlite_settings(config: DatabaseConfig) -> Any:
-    def connect(connection: Any, _record: object) -> None:
-        # The driver's own implicit transactions would not cover DDL and could not be IMMEDIATE.
-        connection.isolation_level = None
-        _use_write_ahead_log(connection, config.busy_timeout_s)
-        connection.execute(f"PRAGMA synchronous = {'FULL' if config.durable else 'NORMAL'}")
-        connection.execute("PRAGMA foreign_keys = ON")
-        connection.execute("PRAGMA recursive_triggers = ON")
-        connection.execute("PRAGMA temp_store = MEMORY")
-
-    return connect
-
-
-def _use_write_ahead_log(connection: Any, timeout_s: float) -> None:
-    """Switch a new file to the write-ahead log. SQLite does not wait for a lock here, so two first openers must."""
-    deadline = time.monotonic() + timeout_s
-    while True:
-        try:
-            connection.execute("PRAGMA journal_mode = WAL")
-            return
-        except sqlite3.OperationalError as error:
-            if "locked" not in str(error) or time.monotonic() > deadline:
-                raise
-            time.sleep(0.01)
-
-
-def _sqlite_begin(connection: Connection) -> None:
-    writer = connection.get_execution_options().get("envfactory_writer", False)
-    connection.exec_driver_sql("BEGIN IMMEDIATE" if writer else "BEGIN")
 
 
 @contextmanager
@@ -209,6 +182,19 @@ def insert_rows(connection: Connection, table: Table, rows: list[dict[str, Any]]
     """Insert `rows` in one go; none is fine."""
     if rows:
         connection.execute(insert(table), rows)
+
+
+def raw_columns(table: Table) -> list[ColumnElement[Any]]:
+    """The columns of a table as the driver gives them, for checks: what somebody wrote past the registry may be of any type."""
+    return [type_coerce(column, Text).label(column.name) for column in table.c]
+
+
+def json_of(value: Any) -> Any:
+    """What stands in a raw column of JSON; None where it is none."""
+    try:
+        return json.loads(value)
+    except (TypeError, ValueError):
+        return None
 
 
 def chunks(values: list[str], size: int = 500) -> Iterator[list[str]]:

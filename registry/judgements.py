@@ -7,13 +7,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection, select, update
 
 from factory.core.assessment import Assessment, Evidence, TaskState, TaskStatus
 from factory.core.digest import Digest, Json
 from factory.core.errors import Conflict, NotFound, RegistryError
 from registry import audit
 from registry.base import Store
+from registry.covered import covering, insert_numbered
 from registry.database import chunks, insert_rows, now, plain, upsert
 from registry.tables import assessments, evidence, policies, status_events, task_states, tasks
 
@@ -62,7 +63,9 @@ class JudgementStore(Store):
                 if latest.get((digest, found.filter)) != _said(row):
                     latest[digest, found.filter] = _said(row)
                     rows.append(row)
-            insert_rows(connection, evidence, rows)
+            if rows:
+                added = insert_numbered(connection, evidence, rows)
+                audit.record(connection, [("add evidence", evidence.name, {"run": run, "rows": covering({evidence: added})})])
         return len(rows)
 
     def evidence(self, digest: Digest) -> list[Evidence]:
@@ -238,13 +241,10 @@ def _add_assessments(connection: Connection, found: list[Assessment], run: str |
             latest[one.task, one.line] = (one, run)
             rows.append({**vars(one), "state": one.state.value, "run": run, "created_at": now()})
     if rows:
-        added = insert(assessments).returning(assessments.c.id, sort_by_parameter_order=True)
-        numbers = connection.execute(added, rows).scalars().all()
-        states = [
-            {"line": row["line"], "task": row["task"], "assessment": number, "state": row["state"]}
-            for row, number in zip(rows, numbers, strict=True)
-        ]
+        added = insert_numbered(connection, assessments, rows)
+        states = [{"line": row["line"], "task": row["task"], "assessment": row["id"], "state": row["state"]} for row in added]
         upsert(connection, task_states, states, keys=("line", "task"))
+        audit.record(connection, [("add assessments", assessments.name, {"run": run, "rows": covering({assessments: added})})])
     return len(rows)
 
 

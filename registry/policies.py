@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, insert, select
+from sqlalchemy import Connection, select
 
 from factory.core.digest import Digest, is_digest
 from factory.core.errors import Conflict, NotFound, UserError
 from factory.core.policy import PolicyVersion
 from registry import audit
 from registry.base import Store
+from registry.covered import covering, insert_numbered
 from registry.database import insert_rows, is_prefix, now, upsert
-from registry.tables import alias_log, aliases, lineage, policies
+from registry.tables import alias_log, aliases, lineage, policies, tasks
+
+LONGEST_ALIAS = 200
+"""Most characters of an alias."""
+
+_DIGITS = re.compile(r"[0-9a-fA-F]{8,}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,12 +78,15 @@ class PolicyStore(Store):
             of_line = select(policies.c.id).where(policies.c.line == version.line, policies.c.weights == version.weights)
             if connection.execute(of_line).first() is not None:
                 return False
+            edges: list[dict[str, Any]] = []
             if parent is not None:
                 if connection.execute(select(policies.c.id).where(policies.c.weights == parent)).first() is None:
                     raise NotFound(f"no policy version {parent}: the parent of {version.name} must be registered before it")
-                _link(connection, [Edge(version.weights, parent, "trained from")])
-            insert_rows(connection, policies, [row])
-            audit.record(connection, [("add policy", version.weights, {"line": version.line, "step": version.step})])
+                edges = _link(connection, [Edge(version.weights, parent, "trained from")])
+            rows = covering({policies: insert_numbered(connection, policies, [row]), lineage: edges})
+            audit.record(
+                connection, [("add policy", version.weights, {"line": version.line, "step": version.step, "rows": rows})]
+            )
         return True
 
     def policies(self, line: str | None = None) -> list[PolicyRow]:
@@ -119,13 +129,14 @@ class PolicyStore(Store):
     def alias_set(self, name: str, digest: Digest, *, expected: Digest | None) -> None:
         """Point an alias at `digest`, provided that it points at `expected` now (None: that it does not exist).
 
-        Raises Conflict otherwise, and UserError for a name that reads as a digest or a target that is none.
+        Raises Conflict otherwise, and UserError for a name that means something else already, or a target that is none.
         """
-        if not name.strip() or is_prefix(name) or is_digest(name):
-            raise UserError("alias", name, "a name that cannot be read as the beginning of a digest")
+        _check_alias(name)
         if not is_digest(digest):
             raise UserError("digest", digest, "64 lower-case hexadecimal digits")
         with self._database.write() as connection:
+            if connection.execute(select(tasks.c.digest).where(tasks.c.name == name).limit(1)).first() is not None:
+                raise UserError("alias", name, "a name that no task has")
             held = connection.execute(select(aliases.c.digest).where(aliases.c.name == name)).scalar_one_or_none()
             if held != expected:
                 raise Conflict(f"alias {name!r} points at {held or 'nothing'}, not at {expected or 'nothing'}")
@@ -160,7 +171,9 @@ class PolicyStore(Store):
     def link(self, edges: list[Edge]) -> None:
         """Record lineage edges; known ones are no-ops."""
         with self._database.write() as connection:
-            _link(connection, edges)
+            added = _link(connection, edges)
+            if added:
+                audit.record(connection, [("link", lineage.name, {"rows": covering({lineage: added})})])
 
     def ancestors(self, node: str) -> list[Edge]:
         """Every edge on the way up from `node`, sorted."""
@@ -181,6 +194,14 @@ class PolicyStore(Store):
             return sorted(Edge(row.child, row.parent, row.relation) for row in rows)
 
 
+def _check_alias(name: str) -> None:
+    """Raises UserError for what cannot be typed, seen or told from a digest or a policy version."""
+    if not 0 < len(name) <= LONGEST_ALIAS or not name.isprintable() or name != name.strip():
+        raise UserError("alias", name, f"1 to {LONGEST_ALIAS} printable characters, without space at either end")
+    if _DIGITS.fullmatch(name.rpartition("@")[2]):
+        raise UserError("alias", name, "a name that cannot be read as a digest, the beginning of one, or a policy version")
+
+
 def _policy(row: Any) -> PolicyRow:
     return PolicyRow(
         version=PolicyVersion(line=row.line, weights=row.weights, step=row.step),
@@ -191,9 +212,13 @@ def _policy(row: Any) -> PolicyRow:
     )
 
 
-def _link(connection: Connection, edges: list[Edge]) -> None:
+def _link(connection: Connection, edges: list[Edge]) -> list[dict[str, Any]]:
+    """Add the edges that are new; returns their rows."""
+    added = []
     for edge in dict.fromkeys(edges):
         values = {"child": edge.child, "parent": edge.parent, "relation": edge.relation}
         matches = [lineage.c[name] == value for name, value in values.items()]
         if connection.execute(select(lineage.c.child).where(*matches)).first() is None:
-            connection.execute(insert(lineage).values(**values, created_at=now()))
+            added.append({**values, "created_at": now()})
+            insert_rows(connection, lineage, added[-1:])
+    return added

@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, and_, func, or_, select
+from sqlalchemy import ColumnElement, CompoundSelect, Select, and_, func, or_, select
 
 from factory.core.assessment import TaskState, TaskStatus
 from factory.core.digest import Digest
@@ -14,7 +14,7 @@ from factory.core.errors import UserError
 from factory.core.statistics import Interval, wilson
 from factory.core.task import REPOSITORY, TaskKind, repository_key
 from registry.base import Store
-from registry.tables import assessments, origins, split_tasks, splits, task_families, task_keys, task_states, tasks
+from registry.tables import assessments, origins, policies, split_tasks, splits, task_families, task_keys, task_states, tasks
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,6 +97,34 @@ class QueryStore(Store):
             row = connection.execute(_listing(line, split).where(tasks.c.digest == digest)).first()
         return None if row is None else _row(row)
 
+    def lines(self) -> list[str]:
+        """Policy lines with a version, sorted."""
+        return self._values(select(policies.c.line))
+
+    def parts(self, split: str | None = None) -> list[str]:
+        """Parts that tasks have in one split, or in any, sorted."""
+        statement = select(split_tasks.c.part)
+        return self._values(statement if split is None else statement.where(split_tasks.c.split == split))
+
+    def families(self) -> list[str]:
+        """Families of tasks, sorted."""
+        return self._values(select(task_families.c.family))
+
+    def sources(self) -> list[str]:
+        """What `query` finds tasks by as `source`: names of repositories and exact sources, sorted."""
+        keys = self._values(select(task_keys.c.key).where(task_keys.c.key.startswith(REPOSITORY)))
+        exact = self._values(select(origins.c.source).where(origins.c.source.is_not(None)))
+        return sorted({*(key.removeprefix(REPOSITORY) for key in keys), *exact})
+
+    def has_source(self, source: str) -> bool:
+        """Whether any task has `source`, a repository's name in any spelling or an exact source."""
+        with self._database.read() as connection:
+            return connection.execute(_of_source(source).limit(1)).first() is not None
+
+    def _values(self, statement: Select[Any]) -> list[str]:
+        with self._database.read() as connection:
+            return sorted(connection.execute(statement.distinct()).scalars())
+
     def counts(self) -> dict[TaskStatus, int]:
         """Tasks of each status."""
         with self._database.read() as connection:
@@ -153,10 +181,14 @@ def _filters(
     if family is not None:
         filters.append(tasks.c.digest.in_(select(task_families.c.task).where(task_families.c.family == family)))
     if source is not None:
-        of_repository = select(task_keys.c.task).where(task_keys.c.key.in_(_repository_keys(source)))
-        of_origin = select(origins.c.task).where(origins.c.source == source)
-        filters.append(tasks.c.digest.in_(of_repository.union(of_origin)))
+        filters.append(tasks.c.digest.in_(_of_source(source)))
     return filters
+
+
+def _of_source(source: str) -> CompoundSelect[Any]:
+    """Digests of the tasks of a source."""
+    of_repository = select(task_keys.c.task).where(task_keys.c.key.in_(_repository_keys(source)))
+    return of_repository.union(select(origins.c.task).where(origins.c.source == source))
 
 
 def _repository_keys(source: str) -> set[str]:

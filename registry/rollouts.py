@@ -14,13 +14,18 @@ from typing import Any
 
 from sqlalchemy import select
 
-from factory.core.digest import Digest
+from factory.core.digest import Digest, Json
 from factory.core.errors import NotFound
 from factory.core.outcome import OutcomeKind, Termination
 from factory.core.trajectory import SAMPLED, Trajectory
+from registry import audit
 from registry.base import Store
-from registry.database import insert_rows, now
+from registry.covered import covering, insert_numbered
+from registry.database import now
 from registry.tables import trajectories
+
+PURPOSES = ("assess", "evaluate", "train")
+"""What the flows sample for."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,7 +74,9 @@ class TrajectoryStore(Store):
             held = select(trajectories.c.id).where(trajectories.c.blob == blob).limit(1)
             if connection.execute(held).first() is not None:
                 return 0
-            insert_rows(connection, trajectories, rows)
+            added = insert_numbered(connection, trajectories, rows)
+            data: dict[str, Json] = {"purpose": purpose, "run": run, "rows": covering({trajectories: added})}
+            audit.record(connection, [("add trajectories", blob, data)])
         return len(rows)
 
     def trajectories(
@@ -90,6 +97,11 @@ class TrajectoryStore(Store):
         with self._database.read() as connection:
             return [_row(row) for row in connection.execute(statement)]
 
+    def purposes(self) -> list[str]:
+        """Purposes that rollouts have here, sorted, those of the flows among them always."""
+        with self._database.read() as connection:
+            return sorted({*PURPOSES, *connection.execute(select(trajectories.c.purpose).distinct()).scalars()})
+
     def trajectory(self, number: int) -> Trajectory:
         """One trajectory by the id of its index row. Raises NotFound."""
         with self._database.read() as connection:
@@ -106,22 +118,25 @@ class TrajectoryStore(Store):
             table = from_parquet(self.blobs.get(blob))
             yield from from_table(table.take([row.row for row in some]))
 
-    def export_trajectories(self, path: Path | str, rows: Sequence[TrajectoryRow] | None = None) -> int:
-        """Write trajectories (default: all, oldest first) as one Parquet file of the same schema; returns how many.
+    def export_trajectories(
+        self, path: Path | str, rows: Sequence[TrajectoryRow] | None = None, *, train_reasoning: bool = True
+    ) -> int:
+        """Write trajectories (default: all, oldest first) as one Parquet file; returns how many.
 
-        The file appears whole or not at all.
+        The file has the columns of the stored ones and `loss_mask`, and appears whole or not at all.
         """
         import pyarrow.parquet as pq
 
-        from registry.trajectories import SCHEMA, from_parquet
+        from registry.trajectories import export_schema, from_parquet, with_mask
 
         chosen = list(reversed(self.trajectories())) if rows is None else list(rows)
         target = Path(path)
         partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
         try:
-            with pq.ParquetWriter(partial, SCHEMA, compression="zstd") as writer:
+            with pq.ParquetWriter(partial, export_schema(train_reasoning), compression="zstd") as writer:
                 for blob, some in groupby(chosen, key=lambda row: row.blob):
-                    writer.write_table(from_parquet(self.blobs.get(blob)).take([row.row for row in some]))
+                    table = from_parquet(self.blobs.get(blob)).take([row.row for row in some])
+                    writer.write_table(with_mask(table, train_reasoning))
             partial.replace(target)
         finally:
             partial.unlink(missing_ok=True)

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from sqlalchemy import Connection, inspect, text
 
-from factory.core.errors import RegistryError
+from factory.core.errors import RegistryError, UserError
+from registry.access import Access
 from registry.database import Database
 
-REVISIONS = ("r0001", "r0002", "r0003", "r0004")
+REVISIONS = ("r0001", "r0002", "r0003", "r0004", "r0005")
 """Every revision under `migrations/versions`, oldest first; the last one is what this code reads and writes."""
 
 
@@ -19,13 +20,19 @@ def prepare(database: Database, *, upgrade: bool | None = None) -> None:
 
     `upgrade=None` creates an empty database's schema anywhere and upgrades an older one only where
     the database is embedded: a shared PostgreSQL is upgraded on purpose, with `upgrade=True`.
-    Raises RegistryError when the schema is newer, or older and not to be upgraded.
+    Raises RegistryError when the schema is newer, or older and not to be upgraded; UserError when there is none and
+    the database was not opened to make one, or it is older and can only be read.
     """
     with database.read() as connection:
         found = revision(connection)
     if found == REVISIONS[-1]:
         return
     _refuse_newer(database, found)
+    address = database.url.render_as_string()
+    if found is None and database.access is not Access.CREATE:
+        raise UserError("registry", address, "a database with a registry in it: `factory nightly` makes one")
+    if database.read_only:
+        raise UserError("registry", address, f"schema {REVISIONS[-1]}; its {found} is upgraded where it can be written")
     if not (database.embedded if upgrade is None else upgrade) and found is not None:
         raise RegistryError(
             f"the registry at {database.url.render_as_string()} has schema {found}, this envfactory needs {REVISIONS[-1]}: "

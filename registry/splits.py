@@ -14,11 +14,15 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, delete, insert, select, update
 
-from factory.core.digest import Digest, digest_of
+from factory.core.digest import Digest, Json, digest_of
 from factory.core.errors import Conflict, NotFound, SplitViolation, UserError
 from registry import audit
 from registry.base import Store
+from registry.covered import covering
 from registry.database import chunks, insert_rows, now
+from registry.integrity import splits as integrity
+from registry.integrity.guards import check_guards
+from registry.integrity.trail import read_trail
 from registry.tables import TRAIN, split_keys, split_tasks, splits, task_keys
 
 
@@ -32,6 +36,9 @@ class Split:
     parts: dict[str, int]
     """Tasks in each part at present."""
     created_at: str
+
+
+_GUARDED = frozenset({splits.name, split_keys.name, split_tasks.name, task_keys.name})
 
 
 class SplitStore(Store):
@@ -111,8 +118,13 @@ class SplitStore(Store):
                 parts[digest] = TRAIN if fits else None
                 if fits:
                     joining.append(digest)
-            insert_rows(connection, split_tasks, [{"split": split, "task": digest, "part": TRAIN} for digest in joining])
-            audit.record(connection, [("join split", digest, {"split": split, "part": TRAIN}) for digest in joining])
+            rows = [{"split": split, "task": digest, "part": TRAIN} for digest in joining]
+            insert_rows(connection, split_tasks, rows)
+            entries: list[tuple[str, str, dict[str, Json]]] = [
+                ("join split", row["task"], {"split": split, "part": TRAIN, "rows": covering({split_tasks: [row]})})
+                for row in rows
+            ]
+            audit.record(connection, entries)
         return parts
 
     def leave_train(self, split: str, digests: Iterable[Digest]) -> int:
@@ -129,29 +141,23 @@ class SplitStore(Store):
     def check_split(self, name: str) -> list[str]:
         """What is wrong with a split, one line each; empty when it is sound. Raises NotFound.
 
-        Looks at every task's keys anew: each must belong to the task's part.
+        Looks at every task's keys anew, and compares its tasks with those that were sealed, its rows with the
+        audit trail, and the triggers that keep it with the registry's own.
         """
         with self._database.read() as connection:
             _require_split(connection, name)
-            statement = (
-                select(split_tasks.c.task, task_keys.c.key, split_tasks.c.part, split_keys.c.part.label("owner"))
-                .select_from(split_tasks)
-                .join(task_keys, task_keys.c.task == split_tasks.c.task)
-                .outerjoin(split_keys, (split_keys.c.split == split_tasks.c.split) & (split_keys.c.key == task_keys.c.key))
-                .where(split_tasks.c.split == name)
-                .where(split_keys.c.part.is_distinct_from(split_tasks.c.part))
-            )
-            rows = connection.execute(statement).all()
-        return [f"task {row.task} is in {row.part} but its key {row.key} belongs to {row.owner or 'no part'}" for row in rows]
+            trail = read_trail(connection)
+            return [*trail.problems, *check_guards(connection, _GUARDED), *integrity.check_split(connection, trail, name)]
 
 
 def _seal(connection: Connection, name: str, digest: Digest, assignment: Mapping[Digest, str]) -> None:
     connection.execute(insert(splits).values(name=name, digest=digest, sealed=False, created_at=now()))
-    ordered = sorted(assignment.items())
-    insert_rows(connection, split_tasks, [{"split": name, "task": task, "part": part} for task, part in ordered])
+    rows = [{"split": name, "task": task, "part": part} for task, part in sorted(assignment.items())]
+    insert_rows(connection, split_tasks, rows)
     connection.execute(update(splits).where(splits.c.name == name).values(sealed=True))
     sizes: Counter[str] = Counter(assignment.values())
-    audit.record(connection, [("seal split", name, {"assignment": digest, "parts": dict(sizes)})])
+    sealed: dict[str, Json] = {"assignment": digest, "parts": dict(sizes), "rows": covering({split_tasks: rows})}
+    audit.record(connection, [("seal split", name, sealed)])
 
 
 def _check_components(connection: Connection, assignment: Mapping[Digest, str]) -> None:

@@ -6,8 +6,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from registry.access import DATABASE_DEFAULTS, Access, DatabaseConfig
 from registry.blobs import BLOB_DEFAULTS, FileBlobs, FileBlobsConfig
-from registry.database import DATABASE_DEFAULTS, Database, DatabaseConfig
+from registry.database import Database
 from registry.judgements import JudgementStore
 from registry.maintenance import MaintenanceStore
 from registry.policies import PolicyStore
@@ -32,15 +33,16 @@ class Registry(JudgementStore, QueryStore, PolicyStore, RunStore, TrajectoryStor
         *,
         database: DatabaseConfig = DATABASE_DEFAULTS,
         blob_config: FileBlobsConfig = BLOB_DEFAULTS,
+        access: Access = Access.CREATE,
         upgrade: bool | None = None,
     ) -> Self:
         """Open the registry at `url` (`sqlite:///PATH`, `postgresql+psycopg://...`) with its folder of blobs.
 
-        Creates what is not there. An older schema is upgraded where the database is embedded, elsewhere
-        with `upgrade=True` only. Raises UserError for an address that is none, RegistryError when the
-        database cannot be used or its schema is newer than this code.
+        Creates what is not there, where `access` says so. An older schema is upgraded where the database is embedded, elsewhere
+        with `upgrade=True` only. Raises UserError for an address that is none or at which `access` is not
+        to be had, RegistryError when the database cannot be used or its schema is newer than this code.
         """
-        opened = Database(url, database)
+        opened = Database(url, database, access)
         try:
             prepare(opened, upgrade=upgrade)
         except BaseException:
@@ -68,8 +70,9 @@ class Registry(JudgementStore, QueryStore, PolicyStore, RunStore, TrajectoryStor
         self.close()
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _reopen, (self._database.url.render_as_string(hide_password=False), self._database.config, self.blobs)
+        database = self._database
+        return _reopen, (database.url.render_as_string(hide_password=False), database.config, database.access, self.blobs)
 
 
-def _reopen(url: str, config: DatabaseConfig, blobs: FileBlobs) -> Registry:
-    return Registry(Database(url, config), blobs)
+def _reopen(url: str, config: DatabaseConfig, access: Access, blobs: FileBlobs) -> Registry:
+    return Registry(Database(url, config, access), blobs)

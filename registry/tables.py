@@ -29,6 +29,7 @@ from sqlalchemy import (
 )
 
 from factory.core.assessment import TaskStatus
+from factory.core.errors import RegistryError
 
 TRAIN = "train"
 """The one part of a split that may change; every other part is a holdout."""
@@ -44,7 +45,12 @@ class JsonText(TypeDecorator[Any]):
         return None if value is None else json.dumps(value, sort_keys=True, allow_nan=False)
 
     def process_result_value(self, value: Any, dialect: Dialect) -> Any:
-        return None if value is None else json.loads(value)
+        if value is None:
+            return None
+        try:
+            return json.loads(value)
+        except (TypeError, ValueError):
+            raise RegistryError(f"the registry holds {str(value)[:40]!r} where JSON must be: `factory tasks verify`") from None
 
 
 metadata = MetaData(

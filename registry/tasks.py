@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, Table, select
 
 from factory.core.assessment import TaskStatus
 from factory.core.digest import Digest, Json, is_digest
@@ -15,6 +15,7 @@ from factory.core.task import Candidate, Origin, SplitKeys, Task
 from registry import audit
 from registry.admission import Admitted, admit, check_keys, repository_name
 from registry.base import Store
+from registry.covered import covering
 from registry.database import chunks, insert_rows, is_prefix, now, plain
 from registry.tables import aliases, excluded_repositories, origins, status_events, task_families, task_keys, tasks
 
@@ -134,8 +135,11 @@ class TaskStore(Store):
             missing = {digest for digest, _ in additions} - _known(connection, [digest for digest, _ in additions])
             if missing:
                 raise NotFound(f"no task {min(missing)}")
-            added = _add_keys(connection, list(additions))
-            audit.record(connection, [("add key", digest, {"key": key}) for digest, key in added])
+            entries: list[tuple[str, str, dict[str, Json]]] = [
+                ("add key", row["task"], {"key": row["key"], "rows": covering({task_keys: [row]})})
+                for row in _add_keys(connection, list(additions))
+            ]
+            audit.record(connection, entries)
 
     def excluded(self) -> dict[str, str]:
         """Repositories of which no task can be registered, with the reason of each."""
@@ -158,7 +162,7 @@ class TaskStore(Store):
     def _load(self, digest: Digest) -> Task:
         try:
             return Task.load(self.blobs, digest)
-        except ValueError as error:
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise RegistryError(f"task {digest} cannot be read: {error}") from error
 
 
@@ -188,7 +192,8 @@ class _Registration:
 
     def _write(self, rows: list[dict[str, Any]], sources: list[Admitted]) -> None:
         insert_rows(self._connection, tasks, rows)
-        insert_rows(self._connection, origins, [self._origin_row(one) for one in sources])
+        traces = [self._origin_row(one) for one in sources]
+        insert_rows(self._connection, origins, traces)
         insert_rows(
             self._connection,
             status_events,
@@ -204,14 +209,33 @@ class _Registration:
                 for row in rows
             ],
         )
-        _add_families(self._connection, [(one.digest, family) for one in sources for family in one.candidate.families])
-        _add_keys(self._connection, [(one.digest, key) for one in sources for key in one.candidate.keys.keys])
-        new = {row["digest"] for row in rows}
-        entries: list[tuple[str, str, dict[str, Json]]] = [
-            ("register" if one.digest in new else "add origin", one.digest, {"origin": one.origin, "run": self._run})
-            for one in sources
-        ]
-        audit.record(self._connection, entries)
+        families = [(one.digest, family) for one in sources for family in one.candidate.families]
+        keys = [(one.digest, key) for one in sources for key in one.candidate.keys.keys]
+        added = {
+            tasks: rows,
+            origins: traces,
+            task_families: _add_pairs(self._connection, task_families, "family", families),
+            task_keys: _add_keys(self._connection, keys),
+        }
+        audit.record(self._connection, self._entries(sources, added))
+
+    def _entries(
+        self, sources: list[Admitted], added: dict[Table, list[dict[str, Any]]]
+    ) -> list[tuple[str, str, dict[str, Json]]]:
+        """An entry for each origin; a task's first one covers all of its rows but the other origins'."""
+        of_task: dict[Digest, dict[Table, list[dict[str, Any]]]] = {one.digest: {} for one in sources}
+        for table in (tasks, task_families, task_keys):
+            for row in added[table]:
+                of_task[row["digest" if table is tasks else "task"]].setdefault(table, []).append(row)
+        entries: list[tuple[str, str, dict[str, Json]]] = []
+        for one, trace in zip(sources, added[origins], strict=True):
+            rows = of_task[one.digest]
+            act = "register" if tasks in rows else "add origin"
+            entries.append(
+                (act, one.digest, {"origin": one.origin, "run": self._run, "rows": covering({**rows, origins: [trace]})})
+            )
+            of_task[one.digest] = {}
+        return entries
 
     def _known_origins(self, digests: set[Digest]) -> set[tuple[Digest, Digest]]:
         pairs: set[tuple[Digest, Digest]] = set()
@@ -266,30 +290,25 @@ def _ordered(table: Any, column: Any, digest: Digest) -> Any:
     return select(column).where(table.c.task == digest).order_by(table.c.position)
 
 
-def _add_families(connection: Connection, pairs: list[tuple[Digest, str]]) -> None:
-    _add_pairs(connection, task_families, "family", pairs)
-
-
-def _add_keys(connection: Connection, pairs: list[tuple[Digest, str]]) -> list[tuple[Digest, str]]:
+def _add_keys(connection: Connection, pairs: list[tuple[Digest, str]]) -> list[dict[str, Any]]:
     return _add_pairs(connection, task_keys, "key", pairs)
 
 
-def _add_pairs(connection: Connection, table: Any, column: str, pairs: list[tuple[Digest, str]]) -> list[tuple[Digest, str]]:
-    """Append values to the ordered sets of tasks; returns the pairs that were new."""
+def _add_pairs(connection: Connection, table: Table, column: str, pairs: list[tuple[Digest, str]]) -> list[dict[str, Any]]:
+    """Append values to the ordered sets of tasks; returns the rows of those that were new."""
     held: dict[Digest, list[str]] = {}
     for some in chunks(sorted({digest for digest, _ in pairs})):
         statement = select(table.c.task, table.c[column]).where(table.c.task.in_(some)).order_by(table.c.position)
         for digest, value in connection.execute(statement):
             held.setdefault(digest, []).append(value)
-    rows, added = [], []
+    rows: list[dict[str, Any]] = []
     for digest, value in pairs:
         values = held.setdefault(digest, [])
         if plain(value) not in values:
             rows.append({"task": digest, column: plain(value), "position": len(values)})
             values.append(plain(value))
-            added.append((digest, value))
     insert_rows(connection, table, rows)
-    return added
+    return rows
 
 
 def _matches(connection: Connection, reference: str) -> list[Digest]:

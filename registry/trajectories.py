@@ -8,25 +8,30 @@ One row is one trajectory. Token columns are lists of equal length:
     logprobs  list<double>   behaviour log-probability of sampled tokens, nats; NaN elsewhere
     versions  list<int16>    index into `policies` for sampled tokens; -1 elsewhere
 
-The tokens to train on are those whose owner is 2, and 3 where reasoning is trained. `turns`, `verdict`
+The tokens to train on are those whose owner is 2, and 3 where reasoning is trained: an exported file has them as
+the column `loss_mask` (list<bool>) too, and in its metadata `envfactory.owners` = the owners' names by code, JSON,
+and `envfactory.loss_mask` = the owners that the mask takes, JSON. `turns`, `verdict`
 and `held_out` are nested; mappings are lists of (name, value). Times are seconds. Readable by pandas,
 Polars and `datasets`. The file's metadata holds `envfactory.trajectories` = the version of this schema.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from io import BytesIO
+from itertools import accumulate
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from factory.core.action import Action, Observation, ObservationRole
 from factory.core.errors import RegistryError
 from factory.core.outcome import Check, CheckState, Outcome, OutcomeKind, Termination, Verdict
 from factory.core.reward import RewardComponents
-from factory.core.trajectory import Owner, Tokens, Trajectory, Turn
+from factory.core.trajectory import SAMPLED, Owner, Tokens, Trajectory, Turn
 
 VERSION = b"1"
 _VERSION_KEY = b"envfactory.trajectories"
@@ -107,6 +112,34 @@ def to_table(trajectories: Iterable[Trajectory], *, purpose: str, run: str | Non
         return pa.Table.from_pylist(rows, schema=SCHEMA)
     except (pa.ArrowException, OverflowError, UnicodeEncodeError) as error:
         raise RegistryError(f"a trajectory does not fit the Parquet schema: {error}") from error
+
+
+def export_schema(train_reasoning: bool) -> pa.Schema:
+    """The schema of an exported file: `SCHEMA` with the mask, and the legend of both in the metadata."""
+    legend = {
+        _VERSION_KEY: VERSION,
+        b"envfactory.owners": json.dumps({int(owner): owner.name.lower() for owner in Owner}).encode(),
+        b"envfactory.loss_mask": json.dumps([owner.name.lower() for owner in sorted(_trained(train_reasoning))]).encode(),
+    }
+    return SCHEMA.append(pa.field("loss_mask", pa.list_(pa.bool_()))).with_metadata(legend)
+
+
+def with_mask(table: pa.Table, train_reasoning: bool) -> pa.Table:
+    """A table of `SCHEMA` as one of `export_schema`: true where a token is trained on."""
+    owners = table["owners"].combine_chunks()
+    trained = pa.array([int(owner) for owner in _trained(train_reasoning)], pa.int8())
+    mask = pa.ListArray.from_arrays(_offsets(owners), pc.is_in(owners.flatten(), value_set=trained))
+    columns = [*table.columns, mask]
+    return pa.Table.from_arrays(columns, schema=export_schema(train_reasoning))
+
+
+def _offsets(lists: pa.ListArray) -> pa.Array:
+    """Where each list begins in `lists.flatten()`: those of a slice do not begin at 0."""
+    return pa.array(accumulate(pc.list_value_length(lists).to_pylist(), initial=0), pa.int32())
+
+
+def _trained(train_reasoning: bool) -> frozenset[Owner]:
+    return SAMPLED if train_reasoning else SAMPLED - {Owner.REASONING}
 
 
 def to_parquet(table: pa.Table) -> bytes:

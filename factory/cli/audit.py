@@ -8,7 +8,16 @@ from typing import Annotated
 import typer
 
 from factory.cli.console import emit_json, emit_table, say
-from factory.cli.options import ConfigOption, DataOption, JsonOption, registry_of, settings_of
+from factory.cli.options import (
+    MOST,
+    ConfigOption,
+    DataOption,
+    HeadOption,
+    JsonOption,
+    head_of,
+    registry_of,
+    settings_of,
+)
 
 app = typer.Typer(help="Audit contamination and the trail of acts.", no_args_is_help=True)
 
@@ -42,25 +51,30 @@ def contamination(config: ConfigOption = None, data: DataOption = None, json: Js
 @app.command()
 def show(
     subject: Annotated[str | None, typer.Option(help="Digest or name that was acted on.")] = None,
-    limit: Annotated[int, typer.Option(min=1, help="Most entries, newest first.")] = 50,
+    limit: Annotated[int, typer.Option(min=1, max=MOST, help="Most entries, newest first.")] = 50,
+    head: HeadOption = None,
     config: ConfigOption = None,
     data: DataOption = None,
     json: JsonOption = False,
 ) -> None:
-    """The hash-chained trail of acts on the registry; exit code 1 when the chain is broken."""
-    from factory.core.errors import RegistryError
+    """The hash-chained trail of acts on the registry; exit code 1 when it is broken, or a noted head is not on it."""
+    from factory.core.errors import RegistryError, UserError
 
+    noted = head_of(head)
     with registry_of(settings_of(config, data)) as registry:
         rows = [asdict(entry) for entry in registry.audit_log(subject=subject, limit=limit)]
+        if subject is not None and not rows:
+            raise UserError("--subject", subject, "a digest or name in full that an entry of the trail has")
+        newest = registry.audit_head()
         try:
-            verdict = f"chain whole: {registry.verify_audit()} entries"
+            verdict = f"chain whole: {registry.verify_audit(noted)} entries"
             broken = False
         except RegistryError as error:
             verdict, broken = str(error), True
     if json:
-        emit_json({"entries": rows, "chain": verdict, "broken": broken})
+        emit_json({"entries": rows, "head": newest, "chain": verdict, "broken": broken})
     else:
         emit_table(rows, ("seq", "created_at", "action", "subject"))
-        say(verdict)
+        say(f"audit head: {newest}\n{verdict}")
     if broken:
         raise typer.Exit(1)

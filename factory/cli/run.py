@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from factory.cli.console import emit_json, emit_record, say
-from factory.cli.options import ConfigOption, DataOption, JsonOption, settings_of
+from factory.cli.options import ConfigOption, DataOption, JsonOption, require_registry, settings_of
 from factory.cli.progress import shown
 from factory.core.errors import UserError
 
@@ -74,15 +74,17 @@ def generate(
     json: JsonOption = False,
 ) -> None:
     """Make and register candidates of one kind, with validity and loophole evidence."""
-    from factory.cli.options import choice
+    from factory.cli.options import one_of
     from factory.core.task import TaskKind
+    from factory.settings import GenerateSettings
 
-    chosen = choice(TaskKind, kind, "KIND")
+    made = GenerateSettings.model_fields.keys() & {one.value for one in TaskKind}
+    one_of(kind, made, "KIND", "a kind that is made")
     settings = _checked(config, data)
     from factory.flows.commands import generate as work
 
     with shown() as progress:
-        _emit(work(settings, chosen, seed=seed, start=start, count=count, progress=progress), json)
+        _emit(work(settings, TaskKind(kind), seed=seed, start=start, count=count, progress=progress), json)
 
 
 def assess(
@@ -94,6 +96,7 @@ def assess(
 ) -> None:
     """Place tasks for the policy line: k of n rollouts of each that has no assessment of this version."""
     settings = _checked(config, data)
+    require_registry(settings)
     from factory.flows.commands import assess as work
 
     with shown() as progress:
@@ -134,6 +137,7 @@ def evaluate(
 ) -> None:
     """Evaluate a policy version on the sealed holdout."""
     settings = _checked(config, data)
+    require_registry(settings)
     from factory.flows.commands import evaluate as work
 
     chosen = name or datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S")

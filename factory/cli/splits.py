@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from factory.cli.console import emit_json, emit_record, emit_table, say
-from factory.cli.options import ConfigOption, DataOption, JsonOption, node_of, registry_of, settings_of, split_of
+from factory.cli.options import ConfigOption, DataOption, JsonOption, node_of, one_of, registry_of, settings_of, split_of
+from registry.access import Access
 
 app = typer.Typer(help="Sealed splits.", no_args_is_help=True)
 aliases = typer.Typer(help="Names that move, by compare-and-set.", no_args_is_help=True)
@@ -33,7 +34,7 @@ def check(
     data: DataOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Look at every key of every task anew; exit code 1 when a split leaks."""
+    """Look at every key of every task anew, and compare with what was sealed; exit code 1 for a leak or a change."""
     with registry_of(settings_of(config, data)) as registry:
         names = [split.name for split in registry.splits()] if name is None else [split_of(registry, name, "NAME")]
         problems = {one: registry.check_split(one) for one in names}
@@ -50,14 +51,17 @@ def check(
 def set_alias(
     name: Annotated[str, typer.Argument(help="The alias.")],
     target: Annotated[str, typer.Argument(help="Task or policy version to point at.")],
-    expected: Annotated[str | None, typer.Option(help="Digest that it must point at now; none: that it is new.")] = None,
+    expected: Annotated[
+        str | None, typer.Option(help="Task or policy version that it must point at now; none: that it is new.")
+    ] = None,
     config: ConfigOption = None,
     data: DataOption = None,
 ) -> None:
     """Point an alias at a task or a policy version; refused unless it points where you expect."""
-    with registry_of(settings_of(config, data)) as registry:
+    with registry_of(settings_of(config, data), Access.WRITE) as registry:
         digest = node_of(registry, target, "TARGET")
-        registry.alias_set(name, digest, expected=expected)
+        held = None if expected is None else node_of(registry, expected, "--expected")
+        registry.alias_set(name, digest, expected=held)
     say(f"{name} -> {digest}")
 
 
@@ -70,6 +74,7 @@ def alias_log(
 ) -> None:
     """Every move of an alias."""
     with registry_of(settings_of(config, data)) as registry:
+        one_of(name, (move.name for move in registry.alias_log()), "NAME", "an alias")
         rows = [asdict(move) for move in registry.alias_log(name)]
     if json:
         emit_json(rows)

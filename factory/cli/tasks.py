@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import asdict
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,16 +13,25 @@ from factory.cli.options import (
     MOST,
     ConfigOption,
     DataOption,
+    HeadOption,
     JsonOption,
     LineOption,
     choice,
+    head_of,
+    line_of,
     node_of,
+    one_of,
     registry_of,
     settings_of,
     split_of,
     task_of,
 )
 from factory.cli.progress import shown
+from registry.access import Access
+
+if TYPE_CHECKING:
+    from registry.maintenance import Verified
+    from registry.store import Registry
 
 app = typer.Typer(help="Query the registry's tasks.", no_args_is_help=True)
 Reference = Annotated[str, typer.Argument(metavar="TASK", help="Digest, at least 8 digits of one, name or alias.")]
@@ -52,11 +62,11 @@ def list_tasks(
             status=choice(TaskStatus, status, "--status"),
             kind=choice(TaskKind, kind, "--kind"),
             state=choice(TaskState, state, "--state"),
-            line=line or settings.policy.line,
-            split=split and split_of(registry, split, "--split"),
-            part=part,
-            family=family,
-            source=source,
+            line=line_of(registry, settings, line),
+            split=None if split is None else split_of(registry, split, "--split"),
+            part=one_of(part, registry.parts(split), "--part", "a part of the split"),
+            family=one_of(family, registry.families(), "--family", "a skill or an operator of a task"),
+            source=_source(registry, source),
             limit=limit,
         )
     found = [row.as_json() for row in rows]
@@ -68,6 +78,13 @@ def list_tasks(
         row["k/n"] = f"{row['k']}/{row['n']}" if row["n"] is not None else None
     emit_table(found, ("digest", "kind", "name", "status", "state", "k/n", "part"))
     say(f"{len(found)} tasks")
+
+
+def _source(registry: Registry, source: str | None) -> str | None:
+    """A source that a task has, in any spelling of a repository's name. Raises UserError."""
+    if source is None or registry.has_source(source):
+        return source
+    return one_of(source, registry.sources(), "--source", "a repository or source of a task")
 
 
 @app.command()
@@ -100,7 +117,7 @@ def why(
     with registry_of(settings) as registry:
         from factory.report.explain import explain
 
-        record = explain(registry, task_of(registry, task), line=line or settings.policy.line)
+        record = explain(registry, task_of(registry, task), line=line_of(registry, settings, line))
     (emit_json if json else emit_record)(record)
 
 
@@ -151,8 +168,8 @@ def replay(
     """
     from factory.flows.replay import replay_matrix, replay_task
 
-    settings = settings_of(config, data, **({"sandbox": {"backend": backend}} if backend else {}))
-    with registry_of(settings) as registry:
+    settings = settings_of(config, data, **({} if backend is None else {"sandbox": {"backend": backend}}))
+    with registry_of(settings, Access.WRITE if matrix else Access.READ) as registry:
         digest = task_of(registry, task)
         if matrix:
             with shown() as progress:
@@ -172,24 +189,30 @@ def withdraw(
     data: DataOption = None,
 ) -> None:
     """Leave a tombstone: readable by digest, in no list, never trained on again."""
+    from factory.core.errors import UserError
+
+    if not reason.strip():
+        raise UserError("--reason", reason, "why the task is withdrawn, in words")
     settings = settings_of(config, data)
-    with registry_of(settings) as registry:
+    with registry_of(settings, Access.WRITE) as registry:
         digest = task_of(registry, task)
         registry.withdraw(digest, reason)
     say(f"withdrawn: {digest}")
 
 
 @app.command()
-def verify(config: ConfigOption = None, data: DataOption = None, json: JsonOption = False) -> None:
-    """Hash every blob again and walk the audit chain; exit code 1 when anything is wrong."""
-    settings = settings_of(config, data)
-    with registry_of(settings) as registry:
-        found = registry.verify()
+def verify(head: HeadOption = None, config: ConfigOption = None, data: DataOption = None, json: JsonOption = False) -> None:
+    """Hash every blob again, and compare rows, splits and triggers with the audit trail; exit code 1 when anything is wrong.
+
+    Note the head that it prints: with --head, entries that were cut off the trail since then are seen.
+    """
+    noted = head_of(head)
+    with registry_of(settings_of(config, data)) as registry:
+        found = registry.verify(noted)
     if json:
         emit_json(asdict(found))
     else:
-        counts = f"{found.tasks} tasks, {found.blobs} blobs hashed, {found.audit_entries} audit entries"
-        say("\n".join([*found.problems, f"{counts}: {len(found.problems)} problems"]))
+        say("\n".join([*found.problems, *_summary(found)]))
     if found.problems:
         raise typer.Exit(1)
 
@@ -201,8 +224,26 @@ def gc(
     data: DataOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Remove blobs that nothing names and that are older than a day."""
+    """Remove blobs that nothing names and that are older than a day.
+
+    Exit code 1 when a task cannot be read: what it names is not known, and everything is kept.
+    """
     settings = settings_of(config, data)
-    with registry_of(settings) as registry:
-        found = asdict(registry.gc(dry_run=dry_run))
-    (emit_json if json else emit_record)(found)
+    with registry_of(settings, Access.READ if dry_run else Access.WRITE) as registry:
+        found = registry.gc(dry_run=dry_run)
+    if json:
+        emit_json(asdict(found))
+    else:
+        emit_record({name: value for name, value in asdict(found).items() if name != "unreadable"})
+        say("\n".join([*found.unreadable, f"{len(found.unreadable)} manifests cannot be read"]))
+    if found.unreadable:
+        raise typer.Exit(1)
+
+
+def _summary(found: Verified) -> Iterator[str]:
+    if found.adopted:
+        rows = ", ".join(f"{count} {table}" for table, count in found.adopted.items())
+        yield f"older than the digests on the audit trail, so not compared with what was first written: {rows}"
+    yield f"audit head: {found.head}"
+    counts = f"{found.tasks} tasks, {found.blobs} blobs hashed, {found.audit_entries} audit entries"
+    yield f"{counts}: {len(found.problems)} problems"

@@ -9,7 +9,17 @@ from typing import Annotated, Any
 import typer
 
 from factory.cli.console import emit_json, emit_record, emit_table, say
-from factory.cli.options import MOST, ConfigOption, DataOption, JsonOption, output_file, registry_of, settings_of, task_of
+from factory.cli.options import (
+    MOST,
+    ConfigOption,
+    DataOption,
+    JsonOption,
+    one_of,
+    output_file,
+    registry_of,
+    settings_of,
+    task_of,
+)
 
 app = typer.Typer(help="Look at rollouts.", no_args_is_help=True)
 
@@ -31,7 +41,8 @@ def list_trajectories(
 ) -> None:
     """Rollouts, newest first."""
     with registry_of(settings_of(config, data)) as registry:
-        digest = task_of(registry, task, "--task") if task else None
+        digest = None if task is None else task_of(registry, task, "--task")
+        purpose = one_of(purpose, registry.purposes(), "--purpose", "a purpose of rollouts")
         rows = [asdict(row) for row in registry.trajectories(task=digest, purpose=purpose, solved=solved, limit=limit)]
     if json:
         emit_json(rows)
@@ -102,13 +113,24 @@ def export(
     purpose: PurposeFilter = None,
     solved: SolvedFilter = None,
     limit: LimitFilter = None,
+    reasoning: Annotated[
+        bool,
+        typer.Option("--reasoning/--no-reasoning", help="Whether loss_mask takes reasoning, as `train` does by default."),
+    ] = True,
     config: ConfigOption = None,
     data: DataOption = None,
 ) -> None:
-    """Write rollouts as one Parquet file, for pandas, Polars or datasets."""
+    """Write rollouts as one Parquet file, for pandas, Polars or datasets.
+
+    A row is a rollout, its tokens are lists of equal length: ids, owners, logprobs, versions and loss_mask, true for the
+    tokens to train on. Owners are 0 system, 1 prompt, 2 action, 3 reasoning, 4 observation, 5 injected error and
+    6 template; the policy sampled 2 and 3. The file's metadata has this legend under `envfactory.owners` and the owners
+    that the mask takes under `envfactory.loss_mask`.
+    """
     output_file(path, "PATH")
     with registry_of(settings_of(config, data)) as registry:
-        digest = task_of(registry, task, "--task") if task else None
+        digest = None if task is None else task_of(registry, task, "--task")
+        purpose = one_of(purpose, registry.purposes(), "--purpose", "a purpose of rollouts")
         rows = registry.trajectories(task=digest, purpose=purpose, solved=solved, limit=limit)
-        count = registry.export_trajectories(path, list(reversed(rows)))
+        count = registry.export_trajectories(path, list(reversed(rows)), train_reasoning=reasoning)
     say(f"{count} trajectories in {path}")

@@ -18,7 +18,6 @@ from filters.loopholes import LoopholeConfig, probe_many
 from filters.validity import Judged, ValidityConfig, check_validity_many
 from sandboxes.verification.grade import grade
 
-
 REPOSITORY_WEIGHT = 8
 """A bug takes about as long to make and check as so many tasks of another kind."""
 

@@ -89,12 +89,13 @@ def _back_ends(settings: Settings) -> Iterator[dict[str, Any]]:
 
 
 def _database(settings: Settings) -> dict[str, Any]:
+    from registry.access import Access
     from registry.store import Registry
 
     if not settings.registry and not (settings.data / "registry.db").exists():
         return _record("registry", "database", True, f"will be made in {settings.data}", needed=True)
     try:
-        with Registry.open(settings.database_url, settings.data / "blobs", upgrade=False) as registry:
+        with Registry.open(settings.database_url, settings.data / "blobs", access=Access.READ, upgrade=False) as registry:
             tasks = sum(registry.counts().values())
             return _record("registry", "database", True, f"{registry.url}: {tasks} tasks", needed=True)
     except FactoryError as error:

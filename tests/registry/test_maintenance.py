@@ -22,9 +22,9 @@ def test_a_sound_store_has_no_problems(registry: Registry) -> None:
     registry.seal_split("main", dict.fromkeys(digests, "train"))
     registry.add_trajectories([trajectory(digests[0])], purpose="train")
     verified = registry.verify()
-    # Three registrations and a seal. Per task: manifest, text, two trees, note, verifier and solution.
+    # Three registrations, a seal and the trajectories. Per task: manifest, text, two trees, note, verifier and solution.
     # Once: shared.txt and the Parquet blob.
-    assert (verified.tasks, verified.audit_entries, verified.blobs, verified.problems) == (3, 4, 3 * 7 + 2, ())
+    assert (verified.tasks, verified.audit_entries, verified.blobs, verified.problems) == (3, 5, 3 * 7 + 2, ())
 
 
 def test_what_is_missing_or_damaged_is_named(registry: Registry) -> None:
@@ -50,6 +50,7 @@ def test_a_leak_made_past_every_guard_is_seen(registry: Registry, raw: Callable[
     one = registry.register(candidate(registry.blobs, 1))
     registry.seal_split("main", {one.digest: "train"})
     assert registry.verify().problems == (
+        "trigger claim_split_tasks on split_tasks: missing",
         f"split main: task {one.digest} is in train but its key signature:1 belongs to no part",
         f"split main: task {one.digest} is in train but its key slots:1 belongs to no part",
     )

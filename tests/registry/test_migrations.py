@@ -14,6 +14,7 @@ from factory.core.assessment import TaskStatus
 from factory.core.errors import RegistryError, SplitViolation
 from registry.database import Database
 from registry.migrations import config
+from registry.policies import Edge
 from registry.schema import REVISIONS, prepare, revision
 from registry.store import Registry
 from registry.tables import metadata
@@ -128,7 +129,7 @@ def test_an_upgrade_leaves_old_keys_and_adds_canonical_ones(
         claimed = registry.key_parts("main", ["repository:zope-interface", "repository:my-project", *keys.values()])
         assert claimed["repository:zope-interface"] == claimed["repository:my-project"] == "holdout-families"
         assert claimed["repository:My_Project"] == "train"
-        assert registry.check_split("main") == []
+        assert registry.check_split("main") == ["the audit trail does not say that it was sealed"]
         assert registry.excluded()["our eval"] == registry.excluded()["our-eval"] == "ours"
         with pytest.raises(SplitViolation):
             registry.add_keys([("c" * 64, "repository:zope-interface")])
@@ -153,3 +154,24 @@ def test_a_newer_schema_is_refused_in_one_clear_line(registry: Registry, raw: Ra
     with pytest.raises(RegistryError, match="schema r9999, newer than this envfactory knows") as caught:
         Registry.open(url, tmp_path / "blobs")
     assert "\n" not in str(caught.value)
+
+
+def test_an_upgrade_adopts_the_rows_that_are_there_and_says_how_many(empty: Database, tmp_path: Path) -> None:
+    with empty.write() as connection:
+        command.upgrade(config(connection), "r0004")
+        insertion = "INSERT INTO lineage VALUES (:child, 'parent', 'trained on', '')"
+        connection.execute(text(insertion), [{"child": f"child {number}"} for number in range(1001)])
+    prepare(empty, upgrade=True)
+    with Registry.open(empty.url.render_as_string(hide_password=False), tmp_path / "blobs") as registry:
+        assert [entry.action for entry in registry.audit_log()] == ["adopt rows"] * 2
+        verified = registry.verify()
+        assert (verified.adopted, verified.problems) == ({"lineage": 1001}, ())
+        registry.link([Edge("later", "parent", "trained on")])
+        assert registry.verify().adopted == {"lineage": 1001}
+    with empty.write() as connection:
+        connection.execute(text("UPDATE lineage SET parent = 'other' WHERE child = 'child 7'"))
+    with Registry.open(empty.url.render_as_string(hide_password=False), tmp_path / "blobs") as registry:
+        assert registry.verify().problems == (
+            'lineage ["child 7", "other", "trained on"]: not on the audit trail',
+            'lineage ["child 7", "parent", "trained on"]: recorded by audit entry 1, and gone',
+        )

@@ -1,8 +1,9 @@
 from __future__ import annotations
 
+import json
 import math
 import struct
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 
 import pandas as pd
@@ -227,3 +228,23 @@ def test_the_schema_has_every_field_of_a_turn() -> None:
 
     of_turns = SCHEMA.field("turns").type.value_type
     assert {of_turns.field(number).name for number in range(of_turns.num_fields)} == {field.name for field in fields(Turn)}
+
+
+def test_an_export_says_which_tokens_are_trained_and_what_owners_mean(registry: Registry, tmp_path: Path) -> None:
+    """Owners by hand: the mask takes what the policy sampled, reasoning unless it is left out; a slice keeps its lists."""
+    thinking = trajectory("e" * 64, 1)
+    owners = (Owner.SYSTEM, Owner.PROMPT, Owner.REASONING, Owner.ACTION, Owner.OBSERVATION)
+    thinking = replace(thinking, tokens=replace(thinking.tokens, owners=owners))
+    registry.add_trajectories([trajectory("e" * 64), thinking], purpose="train")
+    path = tmp_path / "all.parquet"
+    registry.export_trajectories(path)
+    frame = pd.read_parquet(path)
+    assert [list(mask) for mask in frame["loss_mask"]] == [[False, False, True, True, False]] * 2
+    assert [list(one) for one in frame["owners"]] == [[0, 1, 2, 2, 4], [0, 1, 3, 2, 4]]
+    registry.export_trajectories(path, registry.trajectories(limit=1), train_reasoning=False)
+    assert [list(mask) for mask in pd.read_parquet(path)["loss_mask"]] == [[False, False, False, True, False]]
+    metadata = pq.read_schema(path).metadata
+    names = ["system", "prompt", "action", "reasoning", "observation", "injected_error", "template"]
+    assert json.loads(metadata[b"envfactory.owners"]) == {str(code): name for code, name in enumerate(names)}
+    assert json.loads(metadata[b"envfactory.loss_mask"]) == ["action"]
+    assert repr(from_table(from_parquet(path.read_bytes()))) == repr([thinking])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -34,7 +36,8 @@ def one_line(done: object, *words: str) -> None:
         (("taks",), ("taks",)),
         (("nightly", "--date", "tomorrow"), ("--date", "tomorrow", "YYYY-MM-DD")),
         (("nightly", "--date", "2026-02-30"), ("--date", "2026-02-30")),
-        (("generate", "poems"), ("KIND", "poems", "terminal")),
+        (("generate", "poems"), ("KIND", "poems", "database, repository, terminal")),
+        (("generate", "toolworld"), ("KIND", "toolworld", "database, repository, terminal\n")),
         (("tasks", "list", "--config", "nowhere.toml"), ("--config", "nowhere.toml")),
         (("tasks", "list", "--data", "nowhere"), ("--data", "nowhere", "factory nightly")),
         (("doctor", "--config", "nowhere.toml"), ("--config", "nowhere.toml")),
@@ -71,6 +74,32 @@ def test_mistakes_without_a_data_folder(arguments: tuple[str, ...], words: tuple
         (("trajectories", "export", "/tmp"), ("PATH", "/tmp")),
         (("trajectories", "export", ""), ("PATH",)),
         (("report", "--out", "/dev/null"), ("--out", "/dev/null")),
+        (("report", "--out", "x" * 5000), ("--out",)),
+        (("tasks", "list", "--part", "trian"), ("--part", "trian", "holdout-families", "did you mean 'train'")),
+        (("tasks", "list", "--part", ""), ("--part", "train")),
+        (("tasks", "list", "--split", ""), ("--split", "main")),
+        (("tasks", "list", "--line", "tinny"), ("--line", "tinny", "'tiny'")),
+        (("tasks", "list", "--line", ""), ("--line", "tiny")),
+        (("tasks", "why", "chosen", "--line", "tinny"), ("--line", "tinny", "'tiny'")),
+        (("tasks", "list", "--family", "mak"), ("--family", "mak", "'make'")),
+        (("tasks", "list", "--source", "sqlparse"), ("--source", "sqlparse")),
+        (("trajectories", "list", "--purpose", "assses"), ("--purpose", "assses", "train", "'assess'")),
+        (("trajectories", "export", "x.parquet", "--purpose", "none"), ("--purpose", "none", "evaluate")),
+        (("trajectories", "list", "--task", ""), ("--task", "8 digits")),
+        (("alias", "log", "chose"), ("NAME", "chose", "'chosen'")),
+        (("audit", "show", "--subject", "nobody"), ("--subject", "nobody")),
+        (("audit", "show", "--limit", "9" * 23), ("--limit", "2147483647")),
+        (("audit", "show", "--head", "1234"), ("--head", "1234", "64")),
+        (("tasks", "verify", "--head", "A" * 64), ("--head", "64 lower-case")),
+        (("tasks", "withdraw", "chosen", "--reason", ""), ("--reason", "in words")),
+        (("tasks", "withdraw", "chosen", "--reason", " "), ("--reason", "in words")),
+        (("tasks", "replay", "chosen", "--backend", ""), ("sandbox.backend", "bubblewrap")),
+        (("alias", "set", "", "chosen"), ("alias", "printable")),
+        (("alias", "set", "two\nlines", "chosen"), ("alias", "printable")),
+        (("alias", "set", "x" * 201, "chosen"), ("alias", "200")),
+        (("alias", "set", "ABCDEF01", "chosen"), ("alias", "digest")),
+        (("alias", "set", "tiny@abcdef01", "chosen"), ("alias", "policy version")),
+        (("alias", "set", "chosen", "chosen", "--expected", "no-such"), ("--expected", "no-such")),
         (("report", "--out", ""), ("--out",)),
         (("report", "--out", "/dev/null/report.html"), ("--out", "/dev/null/report.html")),
     ],
@@ -82,8 +111,6 @@ def test_mistakes_on_a_data_folder(arguments: tuple[str, ...], words: tuple[str,
 
 def test_a_prefix_that_fits_several_tasks_names_them(factory: Inside, small: Small, tmp_path: Path) -> None:
     """No two real digests share 8 digits; a second row with the first one's prefix is written past the registry."""
-    import sqlite3
-
     copy = small.copy(tmp_path / "data")
     digest = small.digests[0]
     twin = digest[:20] + "".join("0" if digit != "0" else "1" for digit in digest[20:])
@@ -221,3 +248,47 @@ def test_work_that_fails_is_exit_code_1_in_one_line(factory: Inside, small: Smal
     done = factory("tasks", "list", "--data", str(tmp_path / "data"))
     assert (done.code, done.out) == (1, "")
     assert re.fullmatch(r"factory: \w+: .*\n", done.err)
+
+
+def test_an_alias_is_no_task_s_name_and_expects_what_target_takes(factory: Inside, small: Small, tmp_path: Path) -> None:
+    copy = small.copy(tmp_path / "copied")
+    with sqlite3.connect(copy.data / "registry.db") as connection:
+        name = connection.execute("SELECT name FROM tasks WHERE digest = ?", (copy.digests[1],)).fetchone()[0]
+    connection.close()
+    one_line(factory("alias", "set", name, "chosen", *copy.options), "alias", "no task has")
+    moved = factory("alias", "set", "chosen", name, "--expected", copy.digests[0][:10], *copy.options)
+    assert (moved.code, moved.err) == (0, f"chosen -> {copy.digests[1]}\n")
+    refused = factory("alias", "set", "chosen", name, "--expected", copy.digests[0][:10], *copy.options)
+    assert refused.code == 1 and "Conflict" in refused.err
+
+
+ADDRESSES = ["sqlite:////no/such/dir/x.db", "sqlite:///{tmp}/none/x.db", "sqlite:///{tmp}", "sqlite:///a\tb", "mysql://x/y"]
+
+
+@pytest.mark.parametrize("address", ADDRESSES)
+@pytest.mark.parametrize("words", ["tasks list", "audit show", "tasks verify", "assess", "evaluate", "tasks gc"])
+def test_an_address_without_a_registry_is_told_and_nothing_is_made(
+    words: str, address: str, factory: Inside, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FACTORY_REGISTRY", address.format(tmp=tmp_path))
+    one_line(factory(*words.split()), "registry")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_registry_is_not_made_in_an_empty_database(factory: Inside, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "empty.db").touch()
+    monkeypatch.setenv("FACTORY_REGISTRY", f"sqlite:///{tmp_path}/empty.db")
+    one_line(factory("tasks", "list"), "registry", "empty.db", "factory nightly")
+    done = factory("doctor", "--json")
+    assert "empty.db" in next(one["detail"] for one in json.loads(done.out) if one["part"] == "registry")
+
+
+def test_a_noted_head_is_looked_for(factory: Inside, small: Small) -> None:
+    shown = json.loads(factory("audit", "show", "--json", *small.options).out)
+    checked = json.loads(factory("tasks", "verify", "--json", *small.options).out)
+    assert shown["head"] == checked["head"] == shown["entries"][0]["digest"]
+    assert f"audit head: {shown['head']}\n" in factory("tasks", "verify", *small.options).err
+    assert factory("audit", "show", "--head", shown["entries"][1]["digest"], *small.options).code == 0
+    for words in ("tasks verify", "audit show"):
+        done = factory(*words.split(), "--head", "f" * 64, *small.options)
+        assert done.code == 1 and "does not contain the noted head" in done.err
