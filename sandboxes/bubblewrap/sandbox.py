@@ -23,7 +23,7 @@ from sandboxes.contract import WORKSPACE, CommandResult, ProcessResult, Sandbox,
 from sandboxes.export import entered, scan
 from sandboxes.faults import machine_faults
 from sandboxes.files import read_argv, read_result, write_argv, write_result
-from sandboxes.layers import LayerCache, load_tree
+from sandboxes.layers import LayerCache, Lease, load_tree
 from sandboxes.shell import SHELL, limit_script, opening_script
 from sandboxes.snapshots import SCRATCH, Shell, check_tree, scratch_digest, siblings
 from sandboxes.spec import HOME, USER, shell_environment
@@ -49,6 +49,8 @@ class Place:
     helper: HelperClient
     layers: LayerCache
     differences: Differences
+    lease: Lease
+    """The layers of the task that the sandbox uses, by their names: start, mounts, policies. It closes it."""
     fork: Callable[[Snapshot], Sandbox]
     """Opens a sandbox of the same environment in another state."""
 
@@ -94,7 +96,7 @@ class BubblewrapSandbox:
         layers: list[str] = []
         self._tree, self._base = snapshot.tree, self._place.layers.tree(self._blobs, snapshot.tree)
         if self._place.layers.tree(self._blobs, start):
-            layers.append(self._place.layers.path(self._blobs, start).name)
+            layers.append(start)
         if snapshot.tree != start:
             layers.insert(0, self._take(start, snapshot.tree))
         taken = sum(difference.size for difference in self._differences)
@@ -237,6 +239,7 @@ class BubblewrapSandbox:
             self._closed = True
             with contextlib.suppress(SandboxError):
                 self._drop_box()
+            self._place.lease.close()
 
     def _check_running(self) -> None:
         if self._closed or self._stopped:
