@@ -23,6 +23,7 @@ from factory.core.task import EnvironmentSpec, Mount
 from sandboxes.contract import WORKSPACE, CommandResult, ProcessResult, ResolvedImage, Sandbox, Snapshot
 from sandboxes.docker.inside import EXPORT, FILL, INTERRUPT, KEEPER
 from sandboxes.docker.process import STDERR_BYTES, Collected
+from sandboxes.docker.seccomp import profile
 from sandboxes.docker.session import GRACE_S, Hands, Session
 from sandboxes.docker.stream import ERROR, ExecStream
 from sandboxes.docker.trees import Archive, Entries
@@ -119,7 +120,7 @@ class DockerSandbox:
             network_mode="none",
             cap_drop=["ALL"],
             cap_add=["KILL"],  # for the keeper: processes of the agent's user lose it
-            security_opt=["no-new-privileges"],
+            security_opt=["no-new-privileges", f"seccomp={profile()}"],
             pids_limit=limits.processes + HARNESS_PROCESSES,
             mem_limit=memory,
             memswap_limit=memory,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import socket
 import struct
@@ -20,11 +21,13 @@ from factory.core.errors import SandboxError, SandboxLost, UserError
 from factory.core.files import Entry, EntryKind, FileTree
 from sandboxes.backends import open_backend
 from sandboxes.bubblewrap import seccomp
+from sandboxes.docker.seccomp import profile
 from sandboxes.docker.trees import Archive, Entries
 from sandboxes.export import canonical, scan
 from sandboxes.layers import write_tree
 from sandboxes.owners import alive, claim_name, reclaim, start_time
 from sandboxes.shell import READY, Frames, HeadTail
+from sandboxes.syscalls import ABSENT, REFUSED
 
 
 @given(st.integers(0, 40), st.lists(st.binary(max_size=30), max_size=12))
@@ -244,3 +247,13 @@ def test_without_an_engine_one_line_says_what_to_do(tmp_path: Path, monkeypatch:
 def test_unknown_back_ends_are_the_user_s_mistake(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="bubblewrap, docker"):
         open_backend("vmware", cache=tmp_path)
+
+
+def test_the_container_s_filter_allows_nothing_that_the_other_refuses() -> None:
+    """And what any program needs is among it."""
+    told = json.loads(profile())
+    allowed = {name for rule in told["syscalls"] if rule["action"] == "SCMP_ACT_ALLOW" for name in rule["names"]}
+    assert told["defaultAction"] == "SCMP_ACT_ERRNO"
+    assert not allowed & {*REFUSED, *ABSENT}
+    assert allowed >= {"execve", "openat", "read", "write", "mmap", "clone", "wait4", "pipe2", "socket", "getdents64", "rseq"}
+    assert all(rule["args"] for rule in told["syscalls"] if {"clone", "socket"} & {*rule["names"]})
