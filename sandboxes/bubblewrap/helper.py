@@ -255,7 +255,7 @@ class Helper:
 
     def do_interrupt(self, _: list[int], *, job: int, since: int) -> tuple[dict[str, Any], list[int]]:
         """Make a job's shell give up its command, and kill what that started at `since` (clock ticks) or later."""
-        return {"killed": interrupt(job, since) if job in self._jobs else 0}, []
+        return interrupt(job, since) if job in self._jobs else {}, []
 
     def do_close(self, _: list[int], *, box: int) -> tuple[dict[str, Any], list[int]]:
         """Drop a box: its files are gone when its last process is."""

@@ -23,6 +23,7 @@ from sandboxes.contract import WORKSPACE, CommandResult, ProcessResult, Sandbox,
 from sandboxes.export import entered, scan
 from sandboxes.faults import machine_faults
 from sandboxes.files import read_argv, read_result, write_argv, write_result
+from sandboxes.grace import Look
 from sandboxes.layers import LayerCache, Lease, load_tree
 from sandboxes.shell import SHELL, limit_script, opening_script
 from sandboxes.snapshots import SCRATCH, Shell, check_tree, scratch_digest, siblings
@@ -145,8 +146,9 @@ class BubblewrapSandbox:
         job: int = reply["job"]
         return job
 
-    def _interrupt(self, job: int, since: int) -> None:
-        self._helper.call("interrupt", job=job, since=since)
+    def _interrupt(self, job: int, since: int) -> Look | None:
+        seen, _ = self._helper.call("interrupt", job=job, since=since)
+        return Look(**seen) if seen else None
 
     def _end(self, job: int) -> None:
         self._helper.call("end", job=job)

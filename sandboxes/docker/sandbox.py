@@ -22,7 +22,7 @@ from factory.core.files import Entry, FileTree
 from factory.core.task import EnvironmentSpec, Mount
 from sandboxes.contract import WORKSPACE, CommandResult, ProcessResult, ResolvedImage, Sandbox, Snapshot
 from sandboxes.docker.inside import EXPORT, FILL, INTERRUPT, KEEPER
-from sandboxes.docker.process import STDERR_BYTES, Collected
+from sandboxes.docker.process import STDERR_BYTES, Collected, seen
 from sandboxes.docker.seccomp import profile
 from sandboxes.docker.session import GRACE_S, Hands, Session
 from sandboxes.docker.stream import ERROR, ExecStream
@@ -30,6 +30,7 @@ from sandboxes.docker.trees import Archive, Entries
 from sandboxes.export import MAX_DEPTH
 from sandboxes.faults import machine_faults
 from sandboxes.files import read_argv, read_result, write_argv, write_result
+from sandboxes.grace import LOAD_S, Look
 from sandboxes.layers import load_tree
 from sandboxes.shell import SHELL, HeadTail, limit_script, opening_script
 from sandboxes.snapshots import SCRATCH, Shell, check_tree, scratch_digest, siblings
@@ -203,17 +204,24 @@ class DockerSandbox:
         self._session = Session(hands, opening)
         return self._session
 
-    def _interrupt(self, started: float, shell: str = shlex.join(SHELL), first: int = 0) -> None:
+    def _interrupt(self, started: float, shell: str = shlex.join(SHELL), first: int = 0) -> Look | None:
         """Best effort: a full process table or a killed helper leaves the rest to `_kill_all`."""
         argv = [self._image.python, "-I", "-S", "-c", INTERRUPT, shell, str(first)]
+        said = HeadTail(STDERR_BYTES)
+
+        def take(_: int, data: bytes) -> bool:
+            said.add(data)
+            return True
+
         try:
             stream = ExecStream(self._engine, self._container, argv, user=f"{USER}:{USER}")
         except SandboxLost:
-            return
-        if stream.pump(time.monotonic() + GRACE_S, lambda *_: True):
+            return None
+        if stream.pump(time.monotonic() + LOAD_S, take):
             stream.send(b"%.3f\n" % (time.monotonic() - started), last=True)
-            stream.pump(time.monotonic() + GRACE_S, lambda *_: False)
+            stream.pump(time.monotonic() + LOAD_S, lambda _, data: bool(said.add(data)))
         stream.close()
+        return seen(said.kept.removeprefix(b"r"))
 
     def _kill_all(self) -> None:
         """Kill every process but the keeper and wait until they are gone. Raises SandboxLost."""
