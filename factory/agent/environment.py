@@ -152,7 +152,8 @@ class Environment:
             task = self.task
             verdict = self._judge(task.verifier, end)
             second = self._judge(task.held_out, end) if held_out and task.held_out is not None else None
-            return Outcome(kind=OutcomeKind.SCORED, reason=reason, verdict=verdict, held_out=second)
+            use = None if self._sandbox is None else self._sandbox.usage()
+            return Outcome(kind=OutcomeKind.SCORED, reason=reason, verdict=verdict, held_out=second, use=use)
 
         return replace(guarded(graded, Termination.VERIFIER_FAILED), verify_s=time.perf_counter() - started)
 

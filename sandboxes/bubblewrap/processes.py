@@ -61,6 +61,11 @@ def private_bytes(pid: int) -> int:
     return (resident - shared) * _PAGE
 
 
+def cpu_seconds(pids: list[int]) -> float:
+    """Processor time of `pids` and of what they waited for, seconds; what is gone is left out."""
+    return sum(sum(map(int, fields[11:15])) for pid in pids if (fields := _fields(pid))) / _TICKS
+
+
 def interrupt(job: int, since: int) -> dict[str, object]:
     """Tell the shell below `job` to give up its command, and kill what it started at `since` (ticks) or later.
 

@@ -13,6 +13,7 @@ from factory.core.blobs import BlobStore
 from factory.core.digest import Digest
 from factory.core.errors import SandboxError, SandboxLost
 from factory.core.files import FileTree
+from factory.core.outcome import ResourceUse
 from factory.core.task import EnvironmentSpec
 from sandboxes.bubblewrap.client import HelperClient
 from sandboxes.bubblewrap.differences import Difference, Differences
@@ -25,6 +26,7 @@ from sandboxes.faults import machine_faults
 from sandboxes.files import read_argv, read_result, write_argv, write_result
 from sandboxes.grace import Look
 from sandboxes.layers import LayerCache, Lease, load_tree
+from sandboxes.meter import Meter
 from sandboxes.shell import SHELL, limit_script, opening_script
 from sandboxes.snapshots import SCRATCH, Shell, check_tree, scratch_digest, siblings
 from sandboxes.spec import HOME, USER, shell_environment
@@ -75,6 +77,7 @@ class BubblewrapSandbox:
         etc = etc_arguments(path for path, _ in mounts)
         self._arguments = [*_NAMESPACES, *image.arguments, *etc, *_WRITABLE, *binds, *_SEALED]
         self._session: Session | None = None
+        self._meter = Meter()
         self._shell = Shell(blobs, self._new_session, [*self._environment, "PWD", "OLDPWD", "SHLVL"])
         self._closed = self._stopped = False
         self._box = self._folder = -1
@@ -123,7 +126,7 @@ class BubblewrapSandbox:
     @machine_faults(OSError)
     def run(self, command: str, *, timeout_s: float, output_bytes: int) -> CommandResult:
         self._check_running()
-        return self._shell.run(command, timeout_s, output_bytes)
+        return self._meter.command(self._shell.run(command, timeout_s, output_bytes))
 
     @machine_faults(OSError)
     def start(self) -> None:
@@ -160,7 +163,7 @@ class BubblewrapSandbox:
             script = limit_script(self._spec, bash=False, processes=True) + ' && printf s >&3 && exec "$@" 3>&-'
             job = self._spawn(["/bin/sh", "-c", script, "sh", *argv], pipes.theirs)
             pipes.close_theirs()
-            return Collector(pipes, stdin, output_bytes).collect(timeout_s, lambda: self._end(job))
+            return self._meter.process(Collector(pipes, stdin, output_bytes).collect(timeout_s, lambda: self._end(job)))
 
     def read_file(self, path: str, limit: int) -> bytes:
         result = self.process(read_argv(path, limit), stdin=b"", timeout_s=20, output_bytes=limit + 1)
@@ -172,9 +175,21 @@ class BubblewrapSandbox:
 
     def stop(self) -> None:
         if not self._stopped and not self._closed:
-            self._stopped = True
-            if self._session is not None:
-                self._session.close()
+            self._measure()
+            self._halt()
+
+    def _halt(self) -> None:
+        self._stopped = True
+        if self._session is not None:
+            self._session.close()
+
+    def _measure(self) -> None:
+        seen, _ = self._helper.call("usage", box=self._box)
+        room = os.fstatvfs(self._folder)
+        self._meter.see(**seen, beside=False, disk=(room.f_blocks - room.f_bfree) * room.f_frsize)
+
+    def usage(self) -> ResourceUse:
+        return self._meter.use()
 
     @machine_faults(OSError)
     def export(self) -> Digest:
@@ -236,7 +251,7 @@ class BubblewrapSandbox:
             return
         try:
             with contextlib.suppress(SandboxLost):
-                self.stop()
+                self._halt()
         finally:
             self._closed = True
             with contextlib.suppress(SandboxError):
