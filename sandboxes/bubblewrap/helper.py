@@ -263,7 +263,7 @@ class Helper:
         """Processor time of a box's processes and of what they waited for; the most memory and processes of any look."""
         pids = [pid for job, known in self._jobs.items() if known.box == box for pid in descendants(job)]
         self._look(box, pids)
-        memory, processes = self._peaks.get(box, (0, 0))
+        memory, processes = self._peaks.get(box, (None, None))
         return {"cpu_s": cpu_seconds(pids), "memory": memory, "processes": processes}, []
 
     def do_close(self, _: list[int], *, box: int) -> tuple[dict[str, Any], list[int]]:
@@ -316,7 +316,7 @@ class Helper:
         """Kill the largest processes of a box when all together hold more memory than they may."""
         sizes = sorted((private_bytes(pid), pid) for pid in pids)
         total = sum(size for size, _ in sizes)
-        if box in self._limits:
+        if pids and box in self._limits:
             memory, processes = self._peaks.get(box, (0, 0))
             self._peaks[box] = max(memory, total), max(processes, len(pids))
         while total > self._limits.get(box, total):
