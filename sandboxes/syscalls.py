@@ -24,7 +24,10 @@ REFUSED = {  # name: (number on x86_64, number on aarch64)
     "personality": (135, 92), "lookup_dcookie": (212, 18), "move_pages": (279, 239), "migrate_pages": (256, 238),
     "quotactl_fd": (443, 443), "uselib": (134, None), "ustat": (136, None), "sysfs": (139, None),
 }
-ABSENT = {"clone3": (435, 435), "memfd_create": (319, 279), "memfd_secret": (447, 447), "shmget": (29, 194)}
+ABSENT = {
+    "clone3": (435, 435), "memfd_create": (319, 279), "memfd_secret": (447, 447), "shmget": (29, 194), "msgget": (68, 186),
+    "semget": (64, 190), "mq_open": (240, 180),
+}
 # fmt: on
 """Both by name, with their numbers on x86_64 and aarch64."""
 NEW_NAMESPACES = 0x7E020080

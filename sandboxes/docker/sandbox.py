@@ -13,6 +13,7 @@ from typing import Self
 
 from docker import APIClient
 from docker.errors import APIError, DockerException, NotFound
+from docker.types import Ulimit
 from requests.exceptions import RequestException
 
 from factory.core.blobs import BlobStore
@@ -131,6 +132,7 @@ class DockerSandbox:
             shm_size=limits.disk_bytes,
             tmpfs=covers | folders,
             cpuset_cpus=self._cores(),
+            ulimits=[Ulimit(name="msgqueue", soft=0, hard=0)],  # memory that all containers of a user would share
         )
         return config
 
