@@ -51,6 +51,8 @@ class SandboxSettings(Section):
     """`bubblewrap` needs no root and no daemon; `docker` a running Docker Engine."""
     docker_image: str = "python:3.11-slim"
     """Base image of the docker back end."""
+    layers_gib: float = Field(default=4.0, gt=0)
+    """Room that the files of tasks, laid out once for all bubblewrap sandboxes, may take below the data folder, GiB."""
     workers: int = Field(default=4, ge=1)
     """Sandboxes at work at once."""
 

@@ -15,7 +15,7 @@ from factory.core.blobs import BlobStore, get_json
 from factory.core.demonstration import Demonstration
 from factory.core.digest import Digest
 from factory.core.errors import FactoryError, SandboxError
-from factory.core.outcome import Outcome, OutcomeKind, Termination
+from factory.core.outcome import CheckState, Outcome, OutcomeKind, Termination, Verdict
 from factory.core.task import Task
 from sandboxes.contract import Backend
 from sandboxes.verification.grade import grade
@@ -62,6 +62,8 @@ class Run:
             "held_out_passed": held_out.passed if held_out else None,
             "progress": round(verdict.progress, 4) if verdict else None,
             "not_passed": [f"{check.name}: {check.state.value}" for check in checks if not check.passed][:10],
+            "verifiers": [_verdict_record(found) for found in (verdict, held_out) if found],
+            "use": _rounded(vars(self.outcome.use)) if self.outcome.use else None,
             "start": verdict.start if verdict else None,
             "end": verdict.end if verdict else None,
             "wall_s": round(self.wall_s, 4),
@@ -74,6 +76,17 @@ class Run:
     def passed_any(self) -> bool:
         """Whether either verifier passed."""
         return any(verdict is not None and verdict.passed for verdict in (self.outcome.verdict, self.outcome.held_out))
+
+
+def _verdict_record(verdict: Verdict) -> dict[str, Any]:
+    """Which bundle said what of every check, and what that took."""
+    names = {state.value: [check.name for check in verdict.checks if check.state is state] for state in CheckState}
+    checks = {state: found for state, found in names.items() if found}
+    return _rounded({"verifier": verdict.verifier, "checks": checks, "wall_s": verdict.wall_s, "cpu_s": verdict.cpu_s})
+
+
+def _rounded(record: dict[str, Any]) -> dict[str, Any]:
+    return {name: round(value, 4) if isinstance(value, float) else value for name, value in record.items()}
 
 
 def check_validity(

@@ -29,12 +29,14 @@ import pyarrow.parquet as pq
 
 from factory.core.action import Action, Observation, ObservationRole
 from factory.core.errors import RegistryError
-from factory.core.outcome import Check, CheckState, Outcome, OutcomeKind, Termination, Verdict
+from factory.core.outcome import Check, CheckState, Outcome, OutcomeKind, ResourceUse, Termination, Verdict
 from factory.core.reward import RewardComponents
 from factory.core.trajectory import SAMPLED, Owner, Tokens, Trajectory, Turn
 
 VERSION = b"1"
 _VERSION_KEY = b"envfactory.trajectories"
+_USE = "use"
+"""Name in `extra` of what the episode's sandbox used, as JSON; absent where nothing is known of it."""
 
 
 def _struct(**fields: pa.DataType) -> pa.DataType:
@@ -192,7 +194,7 @@ def _record(trajectory: Trajectory, purpose: str, run: str | None) -> dict[str, 
         "reset_s": trajectory.reset_s,
         "queue_s": trajectory.queue_s,
         "verify_s": outcome.verify_s,
-        "extra": _pairs(trajectory.extra),
+        "extra": _pairs(trajectory.extra | ({_USE: json.dumps(vars(outcome.use))} if outcome.use else {})),
     }
 
 
@@ -216,7 +218,8 @@ def _verdict_record(verdict: Verdict) -> dict[str, Any]:
 
 
 def _trajectory(row: Mapping[str, Any]) -> Trajectory:
-    components = row["components"]
+    components, extra = row["components"], _mapping(row["extra"])
+    use = extra.pop(_USE, None)
     return Trajectory(
         task=row["task"],
         group=row["group"],
@@ -236,6 +239,7 @@ def _trajectory(row: Mapping[str, Any]) -> Trajectory:
             held_out=_verdict(row["held_out"]),
             fault=row["fault"],
             verify_s=row["verify_s"],
+            use=None if use is None else ResourceUse(**json.loads(use)),
         ),
         components=None if components is None else RewardComponents(**components),
         seed=row["seed"],
@@ -245,7 +249,7 @@ def _trajectory(row: Mapping[str, Any]) -> Trajectory:
         environment=row["environment"],
         reset_s=row["reset_s"],
         queue_s=row["queue_s"],
-        extra=_mapping(row["extra"]),
+        extra=extra,
     )
 
 

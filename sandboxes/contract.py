@@ -8,6 +8,7 @@ from typing import Protocol, Self
 
 from factory.core.blobs import BlobStore
 from factory.core.digest import Digest
+from factory.core.outcome import ResourceUse
 from factory.core.task import EnvironmentSpec, Mount
 
 WORKSPACE = "/workspace"
@@ -108,6 +109,10 @@ class Sandbox(Protocol):
 
     def stop(self) -> None:
         """Kill every process in the sandbox; its files stay readable until `close`. Idempotent."""
+        ...
+
+    def usage(self) -> ResourceUse:
+        """What the sandbox used until `stop`; before it, without what only the end shows."""
         ...
 
     def export(self) -> Digest:

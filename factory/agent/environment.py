@@ -153,7 +153,9 @@ class Environment:
             verifiers = [task.verifier, *([task.held_out] if held_out and task.held_out is not None else [])]
             spec = task.environment
             verdict, *second = self._grade(self.backend, self.blobs, spec, verifiers, start=spec.files, end=end)
-            return Outcome(kind=OutcomeKind.SCORED, reason=reason, verdict=verdict, held_out=second[0] if second else None)
+            use = None if self._sandbox is None else self._sandbox.usage()
+            other = second[0] if second else None
+            return Outcome(kind=OutcomeKind.SCORED, reason=reason, verdict=verdict, held_out=other, use=use)
 
         return replace(guarded(graded, Termination.VERIFIER_FAILED), verify_s=time.perf_counter() - started)
 

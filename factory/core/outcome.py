@@ -97,6 +97,25 @@ class Verdict:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ResourceUse:
+    """What an episode's sandbox used until it was stopped. None is what its back end cannot tell."""
+
+    wall_s: float
+    """Seconds in which commands and processes ran."""
+    output_bytes: int
+    """What they printed, the omitted part too."""
+    cpu_s: float | None = None
+    """Processor time, seconds, of processes that lived to the end or were waited for: what a killed one took is not in it."""
+    memory_bytes: int | None = None
+    """Most memory of all processes together; where no kernel counter has it, of the looks that were taken every tenth of a
+    second."""
+    processes: int | None = None
+    """Most processes at once, by the same looks."""
+    disk_bytes: int | None = None
+    """Room that all files the episode wrote took at its end."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Outcome:
     """An episode's end: one kind, one reason, and the verdicts where it was scored."""
 
@@ -107,6 +126,8 @@ class Outcome:
     fault: str = ""
     """What failed, for people; empty when scored."""
     verify_s: float = field(default=0.0)
+    use: ResourceUse | None = None
+    """What the episode's own sandbox used; None when there was none, or it was lost."""
 
     def __post_init__(self) -> None:
         if self.kind is OutcomeKind.SCORED and (self.verdict is None or self.reason in MASKING):

@@ -50,7 +50,12 @@ class Workshop:
     def backend(self) -> Backend:
         """The sandbox back end of the settings. Raises SandboxError when it cannot work here."""
         settings = self.settings.sandbox
-        return open_backend(settings.backend, cache=self.cache / "layers", docker_image=settings.docker_image)
+        return open_backend(
+            settings.backend,
+            cache=self.cache / "layers",
+            docker_image=settings.docker_image,
+            layer_bytes=round(settings.layers_gib * 2**30),
+        )
 
     @cached_property
     def terminal(self) -> TerminalConfig:

@@ -20,7 +20,7 @@ from sandboxes.bubblewrap.layout import LAYERS
 from sandboxes.bubblewrap.sandbox import FOLDERS, BubblewrapSandbox, Place
 from sandboxes.clock import FOLDER, PRELOAD, PRELOAD_NAME, clock_tree
 from sandboxes.contract import Capability, ResolvedImage, Snapshot
-from sandboxes.layers import LayerCache
+from sandboxes.layers import LAYER_BYTES, LayerCache, Lease
 from sandboxes.probes import measure
 from sandboxes.spec import ETC, check_spec, version_of
 
@@ -35,11 +35,14 @@ class BubblewrapBackend:
 
     name = "bubblewrap"
 
-    def __init__(self, cache: Path, *, overlays: bool = True) -> None:
-        """`overlays`: share layers through overlayfs where the kernel lets; False copies them for each sandbox."""
+    def __init__(self, cache: Path, *, overlays: bool = True, layer_bytes: int = LAYER_BYTES) -> None:
+        """`overlays`: share layers through overlayfs where the kernel lets; False copies them for each sandbox.
+
+        `layer_bytes`: room that all layers below `cache` may take; beyond it, those that no sandbox uses are removed.
+        """
         root = os.geteuid() == 0
         self._drop = SANDBOX_USER if root else None
-        self._layers = LayerCache(cache / "layers", self._drop)
+        self._layers = LayerCache(cache / "layers", self._drop, limit_bytes=layer_bytes)
         self._differences = Differences(self._layers, self._drop)
         self._overlays = overlays
         self._lock = threading.Lock()
@@ -61,28 +64,22 @@ class BubblewrapBackend:
         everything = check_spec(spec, mounts)
         image = self._image(spec.image)
         image.offered.check(spec, len(os.sched_getaffinity(0)))
-        layers = [(mount.path, self._layers.path(blobs, mount.tree).name) for mount in everything]
-        layers += self._policy_layers(spec, blobs)
-        self._layers.path(blobs, spec.files)
-        place = Place(
-            helper=self.helper(image),
-            layers=self._layers,
-            differences=self._differences,
-            fork=lambda state: self.open(spec, blobs, mounts, snapshot=state),
-        )
-        return BubblewrapSandbox(place, image, spec, blobs, layers, snapshot)
-
-    def _policy_layers(self, spec: EnvironmentSpec, blobs: BlobStore) -> list[tuple[str, str]]:
-        """Where the files stand that make clock and number of cores as `spec` wants them: path inside, path of layer."""
-        found = []
-        if (clock := clock_tree(spec, blobs, os.uname().machine)) is not None:
-            layer = self._layers.path(blobs, clock).name
-            found += [(FOLDER, layer), (PRELOAD, f"{layer}/{PRELOAD_NAME}")]
-        if spec.cores:
-            online = f"0-{spec.cores - 1}\n" if spec.cores > 1 else "0\n"
-            tree = FileTree.of(blobs, {CPUS: online}).save(blobs)
-            found.append(("/sys", self._layers.path(blobs, tree).name))
-        return found
+        lease = Lease(self._layers)
+        try:
+            layers = [(mount.path, lease.take(blobs, mount.tree)) for mount in everything]
+            layers += _policy_layers(spec, blobs, lease)
+            lease.take(blobs, spec.files)
+            place = Place(
+                helper=self.helper(image),
+                layers=self._layers,
+                differences=self._differences,
+                lease=lease,
+                fork=lambda state: self.open(spec, blobs, mounts, snapshot=state),
+            )
+            return BubblewrapSandbox(place, image, spec, blobs, layers, snapshot)
+        except BaseException:
+            lease.close()
+            raise
 
     def helper(self, image: BubblewrapImage) -> HelperClient:
         """The helper process, started now when there is none. Raises SandboxError."""
@@ -129,6 +126,19 @@ class BubblewrapBackend:
                 self._helper.close()
                 self._helper = None
         self._differences.close()
+        self._layers.close()
+
+
+def _policy_layers(spec: EnvironmentSpec, blobs: BlobStore, lease: Lease) -> list[tuple[str, str]]:
+    """Where the files stand that make clock and number of cores as `spec` wants them: path inside, path of layer."""
+    found = []
+    if (clock := clock_tree(spec, blobs, os.uname().machine)) is not None:
+        layer = lease.take(blobs, clock)
+        found += [(FOLDER, layer), (PRELOAD, f"{layer}/{PRELOAD_NAME}")]
+    if spec.cores:
+        online = f"0-{spec.cores - 1}\n" if spec.cores > 1 else "0\n"
+        found.append(("/sys", lease.take(blobs, FileTree.of(blobs, {CPUS: online}).save(blobs))))
+    return found
 
 
 def find_bwrap() -> tuple[str, list[tuple[str, str]]]:

@@ -82,6 +82,7 @@ class Differences:
         if self._folder is None:
             self._folder = self._layers.folder / claim_name(f"differences-{next(_numbers)}")
             self._folder.mkdir()
+            self._folder.chmod(0o755)
         base, tree = (self._layers.tree(blobs, digest) for digest in key)
         changed = FileTree({path: entry for path, entry in tree.items() if base.get(path) != entry})
         folder = self._folder / str(next(_numbers))

@@ -26,7 +26,7 @@ from typing import Any
 
 from sandboxes.bubblewrap import kernel
 from sandboxes.bubblewrap.layout import BOX, Layout
-from sandboxes.bubblewrap.processes import descendants, interrupt, parent, private_bytes
+from sandboxes.bubblewrap.processes import cpu_seconds, descendants, interrupt, parent, private_bytes
 from sandboxes.bubblewrap.root import FILTER_PATH, copy_layer, enter_root
 
 MESSAGE_BYTES = 1 << 18
@@ -54,7 +54,6 @@ def main() -> None:
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     # Three descriptors for each sandbox; what runs inside is limited by its task.
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-    os.umask(0o022)
     control = socket.socket(fileno=os.dup(0))
     config = json.loads(control.recv(MESSAGE_BYTES))
     try:
@@ -104,6 +103,8 @@ class Helper:
         """First processes that were reaped before the bubblewrap that made them."""
         self._limits: dict[int, int] = {}
         """Box number to the memory that all its processes may hold, bytes."""
+        self._peaks: dict[int, tuple[int, int]] = {}
+        """Box number to the most memory, bytes, and processes that a look saw."""
         self._due: dict[int, list[int]] = {}
         """Boxes whose memory is still to be looked at in this turn, and their jobs."""
         self._next = 0
@@ -269,12 +270,20 @@ class Helper:
 
     def do_interrupt(self, _: list[int], *, job: int, since: int) -> tuple[dict[str, Any], list[int]]:
         """Make a job's shell give up its command, and kill what that started at `since` (clock ticks) or later."""
-        return {"killed": interrupt(job, since) if job in self._jobs else 0}, []
+        return interrupt(job, since) if job in self._jobs else {}, []
+
+    def do_usage(self, _: list[int], *, box: int) -> tuple[dict[str, Any], list[int]]:
+        """Processor time of a box's processes and of what they waited for; the most memory and processes of any look."""
+        pids = [pid for job, known in self._jobs.items() if known.box == box for pid in descendants(job)]
+        self._look(box, pids)
+        memory, processes = self._peaks.get(box, (None, None))
+        return {"cpu_s": cpu_seconds(pids), "memory": memory, "processes": processes}, []
 
     def do_close(self, _: list[int], *, box: int) -> tuple[dict[str, Any], list[int]]:
         """Drop a box: its files are gone when its last process is."""
         self.do_kill([], box=box)
         self._limits.pop(box)
+        self._peaks.pop(box, None)
         os.close(self._boxes.pop(box))
         return {}, []
 
@@ -320,6 +329,9 @@ class Helper:
         """Kill the largest processes of a box when all together hold more memory than they may."""
         sizes = sorted((private_bytes(pid), pid) for pid in pids)
         total = sum(size for size, _ in sizes)
+        if pids and box in self._limits:
+            memory, processes = self._peaks.get(box, (0, 0))
+            self._peaks[box] = max(memory, total), max(processes, len(pids))
         while total > self._limits.get(box, total):
             size, pid = sizes.pop()
             total -= size

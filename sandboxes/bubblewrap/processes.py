@@ -7,6 +7,7 @@ import os
 import signal
 
 _PAGE = os.sysconf("SC_PAGE_SIZE")
+_TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def descendants(pid: int, deep: bool = True) -> list[int]:
@@ -37,9 +38,15 @@ def parent(pid: int) -> int | None:
 
 def _stat(pid: int, field: int) -> int | None:
     """A number of `/proc/PID/stat`, counted from the state (0) on."""
+    fields = _fields(pid)
+    return None if fields is None else int(fields[field])
+
+
+def _fields(pid: int) -> list[bytes] | None:
+    """What `/proc/PID/stat` tells from the state on; None when it is gone."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as stream:
-            return int(stream.read().rpartition(b")")[2].split()[field])
+            return stream.read().rpartition(b")")[2].split()
     except OSError:
         return None
 
@@ -54,10 +61,16 @@ def private_bytes(pid: int) -> int:
     return (resident - shared) * _PAGE
 
 
-def interrupt(job: int, since: int) -> int:
+def cpu_seconds(pids: list[int]) -> float:
+    """Processor time of `pids` and of what they waited for, seconds; what is gone is left out."""
+    return sum(sum(map(int, fields[11:15])) for pid in pids if (fields := _fields(pid))) / _TICKS
+
+
+def interrupt(job: int, since: int) -> dict[str, object]:
     """Tell the shell below `job` to give up its command, and kill what it started at `since` (ticks) or later.
 
-    The reaper and the shell stay. Repeats until no new process appears, ten times at most; returns the number killed.
+    The reaper and the shell stay. Repeats until no new process appears, ten times at most; returns the fields of a
+    `sandboxes.grace.Look`, or none when there is no shell.
     """
     reapers = descendants(job, deep=False)
     shells = [shell for reaper in reapers for shell in descendants(reaper, deep=False)[:1]]
@@ -72,7 +85,11 @@ def interrupt(job: int, since: int) -> int:
         for pid in fresh:
             _signal(pid, signal.SIGKILL)
         killed.update(fresh)
-    return len(killed)
+    dying = sum((_fields(pid) or [b"Z"])[0] not in (b"Z", b"X") for pid in killed)
+    for shell in shells:
+        if fields := _fields(shell):
+            return {"state": fields[0].decode(), "cpu_s": sum(map(int, fields[11:13])) / _TICKS, "dying": dying}
+    return {}
 
 
 def _signal(pid: int, number: int) -> None:

@@ -17,6 +17,7 @@ FILTER_PATH = "/filter.bpf"
 def enter_root(config: dict[str, Any]) -> None:
     """Build the root of `config["binds"]` and `["links"]` with the runtime of `["runtime"]` and `["etc"]`, and become its
     only user. Raises OSError."""
+    os.umask(0o022)  # the user that is entered passes, whatever the host's umask
     drop = config["drop"]
     if drop is None:
         _own_namespaces(os.getuid(), os.getgid())

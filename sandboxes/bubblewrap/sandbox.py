@@ -13,6 +13,7 @@ from factory.core.blobs import BlobStore
 from factory.core.digest import Digest
 from factory.core.errors import SandboxError, SandboxLost
 from factory.core.files import FileTree
+from factory.core.outcome import ResourceUse
 from factory.core.task import EnvironmentSpec
 from sandboxes.bubblewrap.client import HelperClient
 from sandboxes.bubblewrap.differences import Difference, Differences
@@ -24,7 +25,9 @@ from sandboxes.contract import WORKSPACE, CommandResult, ProcessResult, Sandbox,
 from sandboxes.export import entered, scan
 from sandboxes.faults import machine_faults
 from sandboxes.files import read_argv, read_result, write_argv, write_result
-from sandboxes.layers import LayerCache, load_tree
+from sandboxes.grace import Look
+from sandboxes.layers import LayerCache, Lease, load_tree
+from sandboxes.meter import Meter
 from sandboxes.shell import SHELL, limit_script, opening_script
 from sandboxes.snapshots import SCRATCH, Shell, check_tree, scratch_digest, siblings
 from sandboxes.spec import HOME, USER, shell_environment
@@ -48,6 +51,8 @@ class Place:
     helper: HelperClient
     layers: LayerCache
     differences: Differences
+    lease: Lease
+    """The layers of the task that the sandbox uses, by their names: start, mounts, policies. It closes it."""
     fork: Callable[[Snapshot], Sandbox]
     """Opens a sandbox of the same environment in another state."""
 
@@ -69,6 +74,7 @@ class BubblewrapSandbox:
         self._environment = shell_environment(spec, image.environment)
         self._mounts = mounts
         self._session: Session | None = None
+        self._meter = Meter()
         self._shell = Shell(blobs, self._new_session, [*self._environment, "PWD", "OLDPWD", "SHLVL"])
         self._closed = self._stopped = False
         self._box = self._folder = -1
@@ -91,7 +97,7 @@ class BubblewrapSandbox:
         layers: list[str] = []
         self._tree, self._base = snapshot.tree, self._place.layers.tree(self._blobs, snapshot.tree)
         if self._place.layers.tree(self._blobs, start):
-            layers.append(self._place.layers.path(self._blobs, start).name)
+            layers.append(start)
         if snapshot.tree != start:
             layers.insert(0, self._take(start, snapshot.tree))
         taken = sum(difference.size for difference in self._differences)
@@ -118,7 +124,7 @@ class BubblewrapSandbox:
     @machine_faults(OSError)
     def run(self, command: str, *, timeout_s: float, output_bytes: int) -> CommandResult:
         self._check_running()
-        return self._shell.run(command, timeout_s, output_bytes)
+        return self._meter.command(self._shell.run(command, timeout_s, output_bytes))
 
     @machine_faults(OSError)
     def start(self) -> None:
@@ -141,8 +147,9 @@ class BubblewrapSandbox:
         job: int = reply["job"]
         return job
 
-    def _interrupt(self, job: int, since: int) -> None:
-        self._helper.call("interrupt", job=job, since=since)
+    def _interrupt(self, job: int, since: int) -> Look | None:
+        seen, _ = self._helper.call("interrupt", job=job, since=since)
+        return Look(**seen) if seen else None
 
     def _end(self, job: int) -> None:
         self._helper.call("end", job=job)
@@ -154,7 +161,7 @@ class BubblewrapSandbox:
             script = limit_script(self._spec, bash=False, processes=True) + ' && printf s >&3 && exec "$@" 3>&-'
             job = self._spawn(["/bin/sh", "-c", script, "sh", *argv], pipes.theirs)
             pipes.close_theirs()
-            return Collector(pipes, stdin, output_bytes).collect(timeout_s, lambda: self._end(job))
+            return self._meter.process(Collector(pipes, stdin, output_bytes).collect(timeout_s, lambda: self._end(job)))
 
     def read_file(self, path: str, limit: int) -> bytes:
         result = self.process(read_argv(path, limit), stdin=b"", timeout_s=20, output_bytes=limit + 1)
@@ -166,9 +173,21 @@ class BubblewrapSandbox:
 
     def stop(self) -> None:
         if not self._stopped and not self._closed:
-            self._stopped = True
-            if self._session is not None:
-                self._session.close()
+            self._measure()
+            self._halt()
+
+    def _halt(self) -> None:
+        self._stopped = True
+        if self._session is not None:
+            self._session.close()
+
+    def _measure(self) -> None:
+        seen, _ = self._helper.call("usage", box=self._box)
+        room = os.fstatvfs(self._folder)
+        self._meter.see(**seen, beside=False, disk=(room.f_blocks - room.f_bfree) * room.f_frsize)
+
+    def usage(self) -> ResourceUse:
+        return self._meter.use()
 
     @machine_faults(OSError)
     def export(self) -> Digest:
@@ -230,11 +249,12 @@ class BubblewrapSandbox:
             return
         try:
             with contextlib.suppress(SandboxLost):
-                self.stop()
+                self._halt()
         finally:
             self._closed = True
             with contextlib.suppress(SandboxError):
                 self._drop_box()
+            self._place.lease.close()
 
     def _check_running(self) -> None:
         if self._closed or self._stopped:

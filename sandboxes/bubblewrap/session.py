@@ -15,13 +15,14 @@ from dataclasses import dataclass
 
 from factory.core.errors import SandboxLost
 from sandboxes.contract import CommandResult
+from sandboxes.grace import Grace, Look
 from sandboxes.shell import NEW_SHELL, Frames, HeadTail, command_script, fresh_nonce
 from sandboxes.state import DUMP_S, ShellState, dump_script
 
 START_S = 20.0
 """Seconds that a new shell may take before its sandbox counts as lost."""
 GRACE_S = 0.5
-"""Seconds that a command may take to end after its processes were killed at its limit."""
+"""Seconds that a shell may rest, or compute, after its command's processes were killed at the limit."""
 DEATH_S = 10.0
 """Seconds that killed processes may take to be gone before the sandbox counts as lost."""
 
@@ -38,8 +39,8 @@ class Hands:
 
     spawn: Callable[[tuple[int, ...]], int]
     """Start the shell with these descriptors (0, 1, 2, 3, then the status pipe) and return its job."""
-    interrupt: Callable[[int, int], None]
-    """Signal a job's shell and kill what it started since a time in clock ticks."""
+    interrupt: Callable[[int, int], Look | None]
+    """Signal a job's shell, kill what it started since a time in clock ticks, and tell what is seen of the shell."""
     end: Callable[[int], None]
     """Kill a job."""
 
@@ -117,10 +118,9 @@ class Session:
 
     def _interrupt(self, nonce: bytes, kept: HeadTail, since: int) -> None:
         """Kill what the command started; when the shell does not come back by itself, kill the shell too."""
-        limit = time.monotonic() + GRACE_S
-        while time.monotonic() < limit:
-            self._hands.interrupt(self._job, since)
-            if self._await(nonce, kept, min(limit, time.monotonic() + GRACE_S / 5)) is not None or self.closed:
+        grace = Grace(time.monotonic(), GRACE_S)
+        while not grace.over(time.monotonic(), self._hands.interrupt(self._job, since)):
+            if self._await(nonce, kept, time.monotonic() + GRACE_S / 5) is not None or self.closed:
                 return
         self.kill()
 

@@ -53,10 +53,16 @@ for _ in range(10):
         send(pid, signal.SIGKILL)
     if not fresh:
         break
+found = [(pid, stat(pid)) for pid in spared - {1, os.getpid()}]
+dying = sum(bool(fields) and fields[1] != b"0" and fields[0] not in b"ZX" for _, fields in found)
+for pid, fields in found:
+    if fields and fields[1] == b"0" and shell and command(pid) == shell:
+        os.write(1, b"%s %d %d" % (fields[0], int(fields[11]) + int(fields[12]), dying))
 """
 """Make the shell whose command line is the first argument give up its command, and kill what started since: with the
 process of the second argument where it still runs, or in the last so many seconds (their number is asked for once this
-runs, since its own start takes time)."""
+runs, since its own start takes time). Tells what is seen of the shell: its state, ticks of its processor time, and how many
+of the killed are not gone."""
 
 EXPORT = """
 import contextlib, json, os, stat, sys

@@ -7,13 +7,23 @@ import re
 from factory.core.errors import SandboxLost
 from sandboxes.contract import ProcessResult
 from sandboxes.docker.stream import ERROR
+from sandboxes.grace import Look
 from sandboxes.shell import HeadTail
 
 STDERR_BYTES = 4096
 """Tail of a process's error output that is kept, bytes."""
 
+_LOOK = re.compile(rb"([A-Za-z]) (\d{1,18}) (\d{1,9})")
+_TICKS = 100
+"""Clock ticks of a second that Linux shows to programs."""
 _ALIVE = re.compile(rb"s(\d+) ")
 _TIMES = re.compile(rb"(\d+)m([\d.]+)s (\d+)m([\d.]+)s\n(\d+)m([\d.]+)s (\d+)m([\d.]+)s\n\Z")
+
+
+def seen(told: bytes) -> Look | None:
+    """What `inside.INTERRUPT` told of the shell; None when it told nothing of the kind."""
+    match = _LOOK.fullmatch(told)
+    return Look(state=match[1].decode(), cpu_s=int(match[2]) / _TICKS, dying=int(match[3])) if match else None
 
 
 class Collected:

@@ -13,23 +13,28 @@ from typing import Self
 
 from docker import APIClient
 from docker.errors import APIError, DockerException, NotFound
+from docker.types import Ulimit
 from requests.exceptions import RequestException
 
 from factory.core.blobs import BlobStore
 from factory.core.digest import Digest
 from factory.core.errors import SandboxLost
 from factory.core.files import Entry, FileTree
+from factory.core.outcome import ResourceUse
 from factory.core.task import EnvironmentSpec, Mount
 from sandboxes.contract import WORKSPACE, CommandResult, ProcessResult, ResolvedImage, Sandbox, Snapshot
 from sandboxes.docker.inside import EXPORT, FILL, INTERRUPT, KEEPER
-from sandboxes.docker.process import STDERR_BYTES, Collected
+from sandboxes.docker.process import STDERR_BYTES, Collected, seen
+from sandboxes.docker.seccomp import profile
 from sandboxes.docker.session import GRACE_S, Hands, Session
 from sandboxes.docker.stream import ERROR, ExecStream
 from sandboxes.docker.trees import Archive, Entries
 from sandboxes.export import MAX_DEPTH
 from sandboxes.faults import machine_faults
 from sandboxes.files import read_argv, read_result, write_argv, write_result
+from sandboxes.grace import LOAD_S, Look
 from sandboxes.layers import load_tree
+from sandboxes.meter import Meter
 from sandboxes.shell import SHELL, HeadTail, limit_script, opening_script
 from sandboxes.snapshots import SCRATCH, Shell, check_tree, scratch_digest, siblings
 from sandboxes.spec import HOME, USER, Offered, shell_environment
@@ -90,6 +95,7 @@ class DockerSandbox:
         self._environment = shell_environment(spec, {"PATH": image.path})
         self._fork = fork
         self._session: Session | None = None
+        self._meter = Meter()
         self._shell = Shell(blobs, self._new_session, [*self._environment, "PWD", "OLDPWD", "SHLVL"])
         self._stopped = self._closed = False
         self._container: str = engine.create_container(
@@ -119,13 +125,14 @@ class DockerSandbox:
             network_mode="none",
             cap_drop=["ALL"],
             cap_add=["KILL"],  # for the keeper: processes of the agent's user lose it
-            security_opt=["no-new-privileges"],
+            security_opt=["no-new-privileges", f"seccomp={profile()}"],
             pids_limit=limits.processes + HARNESS_PROCESSES,
             mem_limit=memory,
             memswap_limit=memory,
             shm_size=limits.disk_bytes,
             tmpfs=covers | folders,
             cpuset_cpus=self._cores(),
+            ulimits=[Ulimit(name="msgqueue", soft=0, hard=0)],  # memory that all containers of a user would share
         )
         return config
 
@@ -189,7 +196,7 @@ class DockerSandbox:
     @machine_faults(*ENGINE_FAULTS)
     def run(self, command: str, *, timeout_s: float, output_bytes: int) -> CommandResult:
         self._check_running()
-        return self._shell.run(command, timeout_s, output_bytes)
+        return self._meter.command(self._shell.run(command, timeout_s, output_bytes))
 
     @machine_faults(*ENGINE_FAULTS)
     def start(self) -> None:
@@ -202,17 +209,24 @@ class DockerSandbox:
         self._session = Session(hands, opening)
         return self._session
 
-    def _interrupt(self, started: float, shell: str = shlex.join(SHELL), first: int = 0) -> None:
+    def _interrupt(self, started: float, shell: str = shlex.join(SHELL), first: int = 0) -> Look | None:
         """Best effort: a full process table or a killed helper leaves the rest to `_kill_all`."""
         argv = [self._image.python, "-I", "-S", "-c", INTERRUPT, shell, str(first)]
+        said = HeadTail(STDERR_BYTES)
+
+        def take(_: int, data: bytes) -> bool:
+            said.add(data)
+            return said.kept == b"r"
+
         try:
             stream = ExecStream(self._engine, self._container, argv, user=f"{USER}:{USER}")
         except SandboxLost:
-            return
-        if stream.pump(time.monotonic() + GRACE_S, lambda *_: True):
+            return None
+        if stream.pump(time.monotonic() + LOAD_S, take):
             stream.send(b"%.3f\n" % (time.monotonic() - started), last=True)
-            stream.pump(time.monotonic() + GRACE_S, lambda *_: False)
+            stream.pump(time.monotonic() + LOAD_S, take)
         stream.close()
+        return seen(said.kept.removeprefix(b"r"))
 
     def _kill_all(self) -> None:
         """Kill every process but the keeper and wait until they are gone. Raises SandboxLost."""
@@ -242,7 +256,8 @@ class DockerSandbox:
                 self._interrupt(started, shell="", first=collected.pid)
                 if not stream.pump(time.monotonic() + GRACE_S, collected.take) and not stream.ended:
                     self._kill_all()
-            return collected.result(None if not done else stream.exit_code(), time.monotonic() - started, timed_out=not done)
+            code = stream.exit_code() if done else None
+            return self._meter.process(collected.result(code, time.monotonic() - started, timed_out=not done))
         finally:
             stream.close()
 
@@ -256,9 +271,21 @@ class DockerSandbox:
     def stop(self) -> None:
         if not self._stopped and not self._closed:
             self._stopped = True
+            self._measure()
             if self._session is not None:
                 self._session.close()
             self._kill_all()
+
+    def _measure(self) -> None:
+        """From the container's counters: what the back end's own helpers took in it is in them."""
+        with contextlib.suppress(*ENGINE_FAULTS):
+            told = self._engine.stats(self._container, stream=False, one_shot=True)
+            ticks, peak = told["cpu_stats"]["cpu_usage"].get("total_usage"), told["memory_stats"].get("max_usage")
+            cpu_s = None if ticks is None else ticks / 1e9
+            self._meter.see(cpu_s=cpu_s, beside=True, memory=peak, processes=None, disk=None)
+
+    def usage(self) -> ResourceUse:
+        return self._meter.use()
 
     @machine_faults(*ENGINE_FAULTS)
     def export(self) -> Digest:

@@ -13,13 +13,14 @@ from dataclasses import dataclass
 from factory.core.errors import SandboxLost
 from sandboxes.contract import CommandResult
 from sandboxes.docker.stream import ERROR, ExecStream
+from sandboxes.grace import Grace, Look
 from sandboxes.shell import NEW_SHELL, Frames, HeadTail, command_script, fresh_nonce
 from sandboxes.state import DUMP_S, ShellState, dump_script
 
 START_S = 30.0
 """Seconds that a new shell may take before its sandbox counts as lost."""
 GRACE_S = 2.0
-"""Seconds that a command may take to end after its processes were killed at its limit."""
+"""Seconds that a shell may rest, or compute, after its command's processes were killed at the limit."""
 EARLY_BYTES = 1 << 16
 """Output between two commands that is kept, bytes."""
 LOOK_S = 0.5
@@ -32,8 +33,8 @@ class Hands:
 
     spawn: Callable[[], ExecStream]
     """Start the shell."""
-    interrupt: Callable[[float], None]
-    """Signal the shell and kill what started since a time of the monotonic clock, seconds."""
+    interrupt: Callable[[float], Look | None]
+    """Signal the shell, kill what started since a time of the monotonic clock, seconds, and tell what is seen of the shell."""
     end: Callable[[], None]
     """Kill every process of the container but the first."""
 
@@ -59,10 +60,7 @@ class Session:
         self._await(answer, started + timeout_s)
         timed_out = not answer.complete and not self.closed
         if timed_out:
-            self._hands.interrupt(started)
-            self._await(answer, time.monotonic() + GRACE_S)
-            if not answer.complete and not self.closed:
-                self.kill()
+            self._interrupt(answer, started)
         self._early = answer.settle()
         if self.closed:
             code = self._bury(answer)
@@ -77,6 +75,15 @@ class Session:
             timed_out=timed_out,
             wall_s=time.monotonic() - started,
         )
+
+    def _interrupt(self, answer: _Answer, started: float) -> None:
+        """Kill what the command started; when the shell does not come back by itself, kill the shell too."""
+        grace = Grace(time.monotonic(), GRACE_S)
+        while not grace.over(time.monotonic(), self._hands.interrupt(started)):
+            self._await(answer, time.monotonic() + GRACE_S / 5)
+            if answer.complete or self.closed:
+                return
+        self.kill()
 
     def state(self) -> ShellState | None:
         """What the shell tells of itself; None when it does not, and then it may be `closed`. Raises SandboxLost."""

@@ -44,6 +44,16 @@ def test_generated_tasks_are_valid(backend: Backend, blobs: MemoryBlobs) -> None
         assert data["no_op"]["progress"] < data["gold"][0]["progress"] == 1.0
         assert data["image"] == backend.resolve(task.environment.image).digest
         assert all(run["wall_s"] >= run["verify_s"] > 0 for run in data["gold"])
+        bundles = [task.verifier.bundle, task.held_out.bundle] if task.held_out else []
+        for run in (*data["gold"], data["no_op"]):
+            assert [found["verifier"] for found in run["verifiers"]] == bundles
+            assert all(found["wall_s"] > 0 and found["cpu_s"] > 0 for found in run["verifiers"])
+        assert all({*found["checks"]} == {"passed"} for run in data["gold"] for found in run["verifiers"])
+        assert all({*found["checks"]} - {"passed"} for found in data["no_op"]["verifiers"])
+        assert data["no_op"]["use"] is None
+        used = [run["use"] for run in data["gold"]]
+        assert all(use["wall_s"] > 0 and use["cpu_s"] is not None and use["disk_bytes"] is not None for use in used)
+        assert all(use["processes"] >= 2 and use["memory_bytes"] > 0 for use in used if use["processes"] is not None)
 
 
 def test_a_solution_that_does_not_solve(backend: Backend, blobs: MemoryBlobs) -> None:

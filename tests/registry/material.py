@@ -9,13 +9,14 @@ from factory.core.assessment import Assessment, Evidence
 from factory.core.blobs import BlobStore, put_json
 from factory.core.demonstration import Demonstration
 from factory.core.files import FileTree
-from factory.core.outcome import Check, CheckState, Outcome, OutcomeKind, Termination, Verdict
+from factory.core.outcome import Check, CheckState, Outcome, OutcomeKind, ResourceUse, Termination, Verdict
 from factory.core.policy import PolicyVersion
 from factory.core.reward import RewardComponents
 from factory.core.task import Candidate, EnvironmentSpec, Origin, SplitKeys, Task, TaskKind, VerifierSpec
 from factory.core.trajectory import Owner, Tokens, Trajectory, Turn
 
 POLICY = PolicyVersion(line="tiny", weights="a" * 64, step=0)
+USE = ResourceUse(wall_s=0.25, output_bytes=12, cpu_s=0.125, memory_bytes=1 << 20, processes=3)
 VALID = Evidence(filter="validity", rule="gold 3 of 3, no-op 0", passed=True, reason="", data={"gold": [True, True, True]})
 
 
@@ -92,7 +93,7 @@ def trajectory(task: str, member: int = 0, *, solved: bool = True, policy: str =
         policies=(policy,),
         tokens=tokens,
         turns=(turn,),
-        outcome=Outcome(kind=OutcomeKind.SCORED, reason=Termination.SUBMITTED, verdict=verdict, verify_s=0.75),
+        outcome=Outcome(kind=OutcomeKind.SCORED, reason=Termination.SUBMITTED, verdict=verdict, verify_s=0.75, use=USE),
         components=RewardComponents(
             outcome=float(solved), progress=float(solved), validity=1.0, tokens=2, calls=1, seconds=0.25
         ),

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import resource
+import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -12,6 +16,7 @@ import pytest
 
 from factory.core.errors import SandboxLost
 from sandboxes.contract import Sandbox
+from sandboxes.shell import SHELL
 from tests.sandboxes.conftest import Make, Run
 
 
@@ -105,6 +110,41 @@ def test_a_shell_that_cannot_be_interrupted_is_replaced_and_the_output_says_so(r
     assert result.timed_out
     assert b"[the shell ended (killed at the limit)" in result.output
     assert run("echo x$kept; pwd").output == b"x\n/workspace\n"
+
+
+def shell_of(run: Run) -> int:
+    """The shell's process id on this machine: the one of its command line in its process namespace."""
+    namespace = run("readlink /proc/self/ns/pid").output.decode().strip()
+    for entry in Path("/proc").iterdir():
+        with contextlib.suppress(OSError):
+            told = (entry / "cmdline").read_bytes()
+            if (entry / "ns/pid").readlink() == Path(namespace) and told == "\0".join([*SHELL, ""]).encode():
+                return int(entry.name)
+    raise AssertionError("no shell")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can slow processes of other users")
+@pytest.mark.parametrize("command", ["sleep 60", "while :; do :; done"])
+def test_a_shell_that_is_slow_at_its_limit_is_kept(run: Run, command: str) -> None:
+    """As on a machine that is busy elsewhere: for three seconds it rarely gets the processor."""
+    run("kept=7")
+    shell = shell_of(run)
+
+    def slow() -> None:
+        limit = time.monotonic() + 3.4
+        while time.monotonic() < limit:
+            os.kill(shell, signal.SIGSTOP)
+            time.sleep(0.8)
+            os.kill(shell, signal.SIGCONT)
+            time.sleep(0.00005)
+
+    thread = threading.Thread(target=slow)
+    thread.start()
+    try:
+        assert run(command, timeout_s=0.3).timed_out
+        assert run("echo $kept").output == b"7\n"
+    finally:
+        thread.join()
 
 
 def test_a_stopped_shell_is_replaced(run: Run) -> None:

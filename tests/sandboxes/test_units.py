@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import socket
 import struct
@@ -20,11 +21,13 @@ from factory.core.errors import SandboxError, SandboxLost, UserError
 from factory.core.files import Entry, EntryKind, FileTree
 from sandboxes.backends import open_backend
 from sandboxes.bubblewrap import seccomp
+from sandboxes.docker.seccomp import profile
 from sandboxes.docker.trees import Archive, Entries
 from sandboxes.export import canonical, scan
-from sandboxes.layers import LAYER_TIME, LayerCache, write_tree
+from sandboxes.layers import write_tree
 from sandboxes.owners import alive, claim_name, reclaim, start_time
 from sandboxes.shell import READY, Frames, HeadTail
+from sandboxes.syscalls import ABSENT, REFUSED
 
 
 @given(st.integers(0, 40), st.lists(st.binary(max_size=30), max_size=12))
@@ -164,55 +167,6 @@ def test_other_streams_are_refused(stream: bytes) -> None:
         Entries(MemoryBlobs(), 3).add(stream)
 
 
-def test_layers_are_written_once_and_checked_at_first_use(tmp_path: Path, blobs: MemoryBlobs, tree: FileTree) -> None:
-    digest = tree.save(blobs)
-    folder = LayerCache(tmp_path).path(blobs, digest)
-    assert (folder / "a.txt").stat().st_mtime == folder.stat().st_mtime == LAYER_TIME
-    assert (folder / "run.sh").stat().st_mode & 0o777 == 0o755
-    inode = (folder / "a.txt").stat().st_ino
-    assert LayerCache(tmp_path).path(blobs, digest) == folder
-    assert (folder / "a.txt").stat().st_ino == inode
-    (folder / "a.txt").write_text("tampered")
-    assert (LayerCache(tmp_path).path(blobs, digest) / "a.txt").read_text() == "one\ntwo\n"
-    with pytest.raises(SandboxError, match="blob store"):
-        LayerCache(tmp_path).path(blobs, "0" * 64)
-
-
-@pytest.mark.parametrize("spoil", ["owner", "mode", "time"])
-def test_a_layer_whose_copy_lost_owner_mode_or_time_is_written_again(
-    tmp_path: Path, blobs: MemoryBlobs, tree: FileTree, spoil: str
-) -> None:
-    digest = tree.save(blobs)
-    file = LayerCache(tmp_path).path(blobs, digest) / "a.txt"
-    if spoil == "owner":
-        if os.geteuid() != 0:
-            pytest.skip("only root can give files away")
-        os.chown(file, 12345, 12345)
-    elif spoil == "mode":
-        file.chmod(0o600)
-    else:
-        os.utime(file)
-    LayerCache(tmp_path).path(blobs, digest)
-    status = file.stat()
-    assert (status.st_uid, status.st_mode & 0o777, status.st_mtime) == (os.geteuid(), 0o644, LAYER_TIME)
-
-
-def test_layers_of_many_processes_at_once(tmp_path: Path) -> None:
-    code = f"""
-from pathlib import Path
-from factory.core.blobs import MemoryBlobs
-from factory.core.files import FileTree
-from sandboxes.layers import LayerCache
-blobs = MemoryBlobs()
-tree = FileTree.of(blobs, {{f"d{{n % 7}}/f{{n}}": str(n) for n in range(300)}}).save(blobs)
-folder = LayerCache(Path({str(tmp_path)!r})).path(blobs, tree)
-assert len([path for path in folder.rglob("f*") if path.is_file()]) == 300
-"""
-    running = [subprocess.Popen([sys.executable, "-c", code]) for _ in range(4)]
-    assert [process.wait() for process in running] == [0] * 4
-    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
-
-
 def test_only_folders_of_dead_owners_are_reclaimed(tmp_path: Path) -> None:
     ended = subprocess.run(
         [sys.executable, "-c", "from sandboxes.owners import claim_name; print(claim_name('layer-1'))"],
@@ -293,3 +247,13 @@ def test_without_an_engine_one_line_says_what_to_do(tmp_path: Path, monkeypatch:
 def test_unknown_back_ends_are_the_user_s_mistake(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="bubblewrap, docker"):
         open_backend("vmware", cache=tmp_path)
+
+
+def test_the_container_s_filter_allows_nothing_that_the_other_refuses() -> None:
+    """And what any program needs is among it."""
+    told = json.loads(profile())
+    allowed = {name for rule in told["syscalls"] if rule["action"] == "SCMP_ACT_ALLOW" for name in rule["names"]}
+    assert told["defaultAction"] == "SCMP_ACT_ERRNO"
+    assert not allowed & {*REFUSED, *ABSENT}
+    assert allowed >= {"execve", "openat", "read", "write", "mmap", "clone", "wait4", "pipe2", "socket", "getdents64", "rseq"}
+    assert all(rule["args"] for rule in told["syscalls"] if {"clone", "socket"} & {*rule["names"]})

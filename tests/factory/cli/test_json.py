@@ -117,6 +117,9 @@ def test_tasks_why(factory: Inside, small: Small) -> None:
     evidence = {one["filter"]: one for one in told["evidence"]}
     assert {"validity", "loopholes", "contamination", "duplicates"} <= evidence.keys()
     assert [gold["passed"] for gold in evidence["validity"]["data"]["gold"]] == [True, True, True]
+    first = evidence["validity"]["data"]["gold"][0]
+    assert all(len(one["verifier"]) == 64 and {*one["checks"]} == {"passed"} for one in first["verifiers"])
+    assert first["use"]["processes"] >= 2 and len(first["start"]) == len(first["end"]) == 64
     (assessment,) = told["assessments"]
     assert assessment["policy"].startswith("tiny@") and assessment["n"] == 3
     low, high = assessment["interval"]
