@@ -10,6 +10,13 @@ SHELL := bash
 PIP := $(BIN)/python -m pip install --progress-bar off --no-deps
 # Of what pip says, a line for each large file and one when they are unpacked.
 LINES := sed -un -e 's/^ *\(Downloading\|Using cached\) \([^ ]*\) \(([0-9.]* [MG]B)\)$$/setup: \2 \3/p' -e 's/^Installing collected.*/setup: unpacking/p'
+# pip takes a build for CPUs where one is offered whose hash is known, else the index's own.
+ifeq ($(KIND),cpu)
+TORCH = $(PIP) --require-hashes -r requirements/torch-cpu.lock 2>/dev/null | $(LINES) \
+	|| echo "setup: no known CPU build of torch is offered: the index's own brings CUDA's libraries, about 4 GB of disk more"
+else
+TORCH = true
+endif
 SHORT ?=
 DATA ?= data/demo$(if $(SHORT),-short)
 CONFIG := $(if $(SHORT),configs/demo-short.toml,configs/demo.toml)
@@ -25,7 +32,7 @@ $(READY): $(LOCK) pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11, 4) else "envfactory needs Python 3.11.4 or newer: make PYTHON=...")'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "setup: $$(grep -c == $(LOCK)) packages into $(VENV), hashes checked, $(if $(filter gpu,$(KIND)),with the builds for the GPU,for the CPU); some minutes"
-	@$(if $(filter cpu,$(KIND)),$(PIP) --require-hashes -r requirements/torch-cpu.lock 2>/dev/null | $(LINES) || echo "setup: no CPU build of torch is offered here; the index's own comes with CUDA's libraries, about 4 GB of disk more")
+	@$(TORCH)
 	@$(PIP) --require-hashes -r $(LOCK) | $(LINES)
 	@$(BIN)/python -c 'import torch' 2>/dev/null || $(PIP) --require-hashes -r requirements/cuda.lock | $(LINES)
 	@$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation -e .

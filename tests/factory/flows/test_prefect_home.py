@@ -87,7 +87,9 @@ def test_settling_makes_the_home_and_keeps_a_servers_address(tmp_path: Path, mon
     monkeypatch.setenv("PREFECT_API_URL", "http://server:4200/api")
     settle(home)
     assert os.environ["PREFECT_API_URL"] == "http://server:4200/api"
+    assert os.environ["PREFECT_SERVER_MEMO_STORE_PATH"] == str(home / "memo_store.toml"), "nothing in the user's own home"
     for name in (
+        "PREFECT_SERVER_MEMO_STORE_PATH",
         "PREFECT_SERVER_ANALYTICS_ENABLED",
         "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS",
         "PREFECT_LOGGING_LEVEL",
