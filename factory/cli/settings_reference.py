@@ -16,6 +16,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from factory.core.syntax import parse_python
 from factory.flows.sections import ROOMS, room_config
 from factory.settings import Settings
 
@@ -138,7 +139,7 @@ def _texts(owner: type[Any]) -> dict[str, str]:
     """Texts that stand under the fields of a class, by field."""
     if owner.__module__ in ("builtins", "abc", "typing") or owner.__module__.startswith("pydantic"):
         return {}
-    (node,) = ast.parse(textwrap.dedent(inspect.getsource(owner))).body
+    (node,) = parse_python(textwrap.dedent(inspect.getsource(owner))).body
     assert isinstance(node, ast.ClassDef)
     texts = {}
     for field, text in zip(node.body, node.body[1:], strict=False):
