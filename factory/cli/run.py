@@ -146,6 +146,6 @@ def _emit(record: dict[str, Any], json: bool) -> None:
 def _date_of(day: str | None) -> date:
     """The date that was typed, today (UTC) when none was. Raises UserError."""
     try:
-        return date.fromisoformat(day) if day else datetime.now(UTC).date()
+        return datetime.now(UTC).date() if day is None else date.fromisoformat(day)
     except ValueError:
         raise UserError("--date", day, "a date as YYYY-MM-DD") from None

@@ -34,6 +34,7 @@ def one_line(done: object, *words: str) -> None:
         (("taks",), ("taks",)),
         (("nightly", "--date", "tomorrow"), ("--date", "tomorrow", "YYYY-MM-DD")),
         (("nightly", "--date", "2026-02-30"), ("--date", "2026-02-30")),
+        (("nightly", "--date", ""), ("--date", "YYYY-MM-DD")),
         (("generate", "poems"), ("KIND", "poems", "database, repository, terminal")),
         (("generate", "toolworld"), ("KIND", "toolworld", "database, repository, terminal\n")),
         (("tasks", "list", "--config", "nowhere.toml"), ("--config", "nowhere.toml")),
