@@ -56,6 +56,12 @@ def main() -> None:
     except ClickException as error:
         _say(f"factory: {' '.join(error.format_message().split())}")
         sys.exit(2)
+    except UnicodeEncodeError:
+        odd = [word for word in sys.argv[1:] if not _is_text(word)]
+        if not odd:
+            raise
+        _say(f"factory: argument: {odd[0]!r} is not right; expected text in UTF-8")
+        sys.exit(2)
     except UserError as error:
         _say(f"factory: {_line(error)}")
         sys.exit(2)
@@ -73,6 +79,11 @@ def _log(level: str) -> None:
     handler = logging.StreamHandler()
     handler.addFilter(lambda record: not record.name.startswith(("prefect.flow_runs", "prefect.task_runs")))
     logging.basicConfig(level=known[level.upper()], format="%(levelname)s %(name)s: %(message)s", handlers=[handler])
+
+
+def _is_text(word: str) -> bool:
+    """Whether an argument can be stored: bytes that are no UTF-8 come as lone surrogates, good for paths alone."""
+    return not any("\ud800" <= character <= "\udfff" for character in word)
 
 
 def _line(error: Exception) -> str:

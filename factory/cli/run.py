@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from factory.cli.console import emit_json, emit_record, say
-from factory.cli.options import ConfigOption, DataOption, JsonOption, require_registry, settings_of
+from factory.cli.options import MOST, ConfigOption, DataOption, JsonOption, require_registry, settings_of
 from factory.cli.progress import shown
 from factory.core.errors import UserError
 
@@ -66,8 +66,8 @@ def serve(config: ConfigOption = None, data: DataOption = None) -> None:
 
 def generate(
     kind: Annotated[str, typer.Argument(help="repository, terminal or database.")],
-    count: Annotated[int, typer.Option(min=1, help="How many of the series.")] = 10,
-    start: Annotated[int, typer.Option(min=0, help="Number of the first.")] = 0,
+    count: Annotated[int, typer.Option(min=1, max=MOST, help="How many of the series.")] = 10,
+    start: Annotated[int, typer.Option(min=0, max=MOST, help="Number of the first.")] = 0,
     seed: Annotated[int, typer.Option(help="Seed of the series.")] = 0,
     config: ConfigOption = None,
     data: DataOption = None,
@@ -89,7 +89,7 @@ def generate(
 
 def assess(
     policy: PolicyOption = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="Most tasks.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, max=MOST, help="Most tasks.")] = None,
     config: ConfigOption = None,
     data: DataOption = None,
     json: JsonOption = False,
@@ -160,6 +160,6 @@ def _emit(record: dict[str, Any], json: bool) -> None:
 def _date_of(day: str | None) -> date:
     """The date that was typed, today (UTC) when none was. Raises UserError."""
     try:
-        return date.fromisoformat(day) if day else datetime.now(UTC).date()
+        return datetime.now(UTC).date() if day is None else date.fromisoformat(day)
     except ValueError:
         raise UserError("--date", day, "a date as YYYY-MM-DD") from None

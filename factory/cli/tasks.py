@@ -148,7 +148,7 @@ def lineage(task: Reference, config: ConfigOption = None, data: DataOption = Non
 @app.command()
 def replay(
     task: Reference,
-    times: Annotated[int, typer.Option(min=1, help="How often the reference solution is replayed.")] = 3,
+    times: Annotated[int, typer.Option(min=1, max=MOST, help="How often the reference solution is replayed.")] = 3,
     matrix: Annotated[
         bool,
         typer.Option(

@@ -92,3 +92,23 @@ def test_a_blob_put_again_is_not_collected(registry: Registry) -> None:
     registry.blobs.put(b"in use again")
     assert registry.gc().removed == 0
     assert registry.blobs.has(digest)
+
+
+def test_where_a_manifest_cannot_be_read_everything_is_kept_and_the_task_named(registry: Registry) -> None:
+    one, two = candidate(registry.blobs, 1), candidate(registry.blobs, 2)
+    registry.register_many([one, two])
+    registry.blobs.put(b"what an abandoned candidate left")
+    _age(registry, 100_000)
+    assert registry.gc(dry_run=True).removed == 1
+    registry.blobs.discard(one.task.environment.files)
+    path = registry.blobs.path(two.task.digest)
+    path.unlink()
+    path.mkdir()
+    kept = registry.gc()
+    assert (kept.removed, len(kept.unreadable)) == (0, 2)
+    told = "\n".join(kept.unreadable)
+    assert f"task {one.task.digest}: no blob {one.task.environment.files}" in told
+    assert f"task {two.task.digest}: blob {two.task.digest} cannot be read" in told
+    problems = "\n".join(registry.verify().problems)
+    assert one.task.digest in problems and two.task.digest in problems
+    assert len(registry.query()) == 2
