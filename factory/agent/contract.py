@@ -48,6 +48,8 @@ class TokenClient(Protocol):
     """Token ids in, token ids and log-probabilities out. Ids outside the vocabulary raise PolicyError before submission."""
 
     version: PolicyVersion
+    elsewhere: bool
+    """Whether it computes on other processors than this machine's cores, which are then free for sandboxes meanwhile."""
 
     def complete(self, requests: Sequence[Request], *, temperature: float, stop: frozenset[int]) -> list[Completion]:
         """One completion per request, in order. Raises PolicyError when the engine as a whole failed."""

@@ -2,7 +2,8 @@
 
 Every live episode is sampled in one call, then every environment takes its step in a pool of
 threads, then the next turn begins. So no batch depends on how long an environment took: the same
-requests give the same trajectories. Episodes that end are graded in the pool while others go on.
+requests give the same trajectories. Episodes that end are graded in the pool while others go on. Where the policy is
+sampled elsewhere, sandboxes are opened meanwhile, so that no first action waits for one.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from factory.core.outcome import OutcomeKind, Termination
 from factory.core.task import Task
 from factory.core.trajectory import Tokens, Trajectory
 from sandboxes.contract import Backend
+from sandboxes.pool import PrefetchingBackend
 from sandboxes.verification.grade import grade
 
 __all__ = ["RolloutConfig", "RolloutRequest", "rollout"]
@@ -100,9 +102,13 @@ class _Wave:
 
     def _attempt(self, requests: list[RolloutRequest]) -> list[Episode]:
         openings = {id(request.task): self.format.opening(request.task) for request in requests}
-        episodes = [self._begin(request, openings[id(request.task)]) for request in requests]
+        ahead = PrefetchingBackend(self.backend)
+        episodes = [self._begin(request, openings[id(request.task)], ahead) for request in requests]
         live, finishing = episodes, []
         try:
+            if self.client.elsewhere:
+                for request in requests:
+                    ahead.prefetch(request.task.environment, self.blobs)
             with ThreadPoolExecutor(self.config.workers, thread_name_prefix="episode") as pool:
                 while live:
                     self._turn(live, pool)
@@ -115,10 +121,11 @@ class _Wave:
         finally:
             for episode in episodes:
                 episode.close()
+            ahead.drop()
         return episodes
 
-    def _begin(self, request: RolloutRequest, opening: Tokens) -> Episode:
-        environment = Environment(request.task, self.backend, self.blobs, grade=self.grade)
+    def _begin(self, request: RolloutRequest, opening: Tokens, backend: Backend) -> Episode:
+        environment = Environment(request.task, backend, self.blobs, grade=self.grade)
         return Episode(request, opening, environment, self.format)
 
     def _turn(self, live: list[Episode], pool: ThreadPoolExecutor) -> None:

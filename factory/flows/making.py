@@ -51,6 +51,21 @@ def shards(night: Night) -> list[Shard]:
     ]
 
 
+def look_at_sandboxes(night: Night) -> None:
+    """Record what of the sandboxes' isolation and limits holds where this night runs, for whoever audits its evidence."""
+
+    def work() -> dict[str, Any]:
+        backend = night.shop.backend
+        found = backend.capabilities()
+        return {
+            "backend": backend.name,
+            "holds": [one.name for one in found if one.holds],
+            "lacks": {one.name: one.detail for one in found if not one.holds},
+        }
+
+    night.once("sandboxes", work)
+
+
 def fetch(night: Night) -> None:
     """Fetch and triage the projects that tasks are made of, so that no two shards do it at once."""
 

@@ -66,7 +66,7 @@ def nightly(
 
 
 def _stages(night: Night) -> dict[str, Any]:
-    _single(night, "sandboxes", lambda: night.once("sandboxes", partial(_properties, night)))
+    _single(night, "sandboxes", lambda: making.look_at_sandboxes(night))
     _single(night, "fetch", lambda: making.fetch(night))
     digests = _made(night)
     record: dict[str, Any] = {}
@@ -79,16 +79,6 @@ def _stages(night: Night) -> dict[str, Any]:
     _single(night, "warm start", lambda: night.once("warm start", partial(_policy, night, held)))
     accepted = _placed(night, digests)
     return {"candidates": len(digests), "rejected": rejected, **accepted}
-
-
-def _properties(night: Night) -> dict[str, Any]:
-    """What of the sandboxes' isolation and limits holds where this night runs, for whoever audits its evidence."""
-    found = night.shop.backend.capabilities()
-    return {
-        "backend": night.shop.backend.name,
-        "holds": [one.name for one in found if one.holds],
-        "lacks": {one.name: one.detail for one in found if not one.holds},
-    }
 
 
 def _made(night: Night) -> list[Digest]:

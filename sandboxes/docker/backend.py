@@ -17,8 +17,9 @@ from factory.core.files import Entry, EntryKind, FileTree
 from factory.core.task import EnvironmentSpec, Mount
 from sandboxes.clock import FOLDER, PRELOAD, PRELOAD_NAME, clock_tree
 from sandboxes.contract import Capability, ResolvedImage, Snapshot
+from sandboxes.docker.container import ENGINE_FAULTS, DockerImage
 from sandboxes.docker.engine import ENGINE_S, connect
-from sandboxes.docker.sandbox import ENGINE_FAULTS, DockerImage, DockerSandbox
+from sandboxes.docker.sandbox import DockerSandbox
 from sandboxes.docker.trees import Archive
 from sandboxes.faults import machine_faults
 from sandboxes.layers import load_tree

@@ -90,7 +90,7 @@ class Oracle:
     """A token client that writes the reference solution; where it `gives_up`, for two seeds of three, else it submits."""
 
     def __init__(self, shop: Workshop, policy: PolicyRow, tasks: Sequence[Task], *, gives_up: bool = True) -> None:
-        self.version, self.gives_up = policy.version, gives_up
+        self.version, self.gives_up, self.elsewhere = policy.version, gives_up, False
         self.format = load_format(policy_line.folder_of(shop, policy))
         self._solutions = {
             self.format.opening(task).ids: Demonstration.from_manifest(get_json(shop.blobs, task.solution)).actions

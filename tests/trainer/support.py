@@ -133,6 +133,7 @@ class TorchClient:
         self.model.load_state_dict(model.state_dict())
         self.version = VERSION
         self.engine = self
+        self.elsewhere = False
         self.broken = broken
 
     def collective_rpc(self, method: str, timeout: float | None = None, args: tuple[Any, ...] = (), kwargs: Any = None) -> None:

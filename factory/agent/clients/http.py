@@ -61,6 +61,8 @@ class ServerConfig:
 class ServerClient:
     """Requests go round robin over the replicas. Safe for several threads at once."""
 
+    elsewhere = True
+
     def __init__(self, config: ServerConfig, version: PolicyVersion) -> None:
         self.config, self.version = config, version
         headers = {"Authorization": f"Bearer {config.api_key}"} if config.api_key else {}

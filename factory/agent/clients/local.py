@@ -55,6 +55,7 @@ class LocalClient:
         self.config = config or LocalConfig()
         self.version = version
         self.engine = _load(policy_dir, self.config)
+        self.elsewhere = _on_accelerator()
         self.vocabulary: int = self.engine.model_config.get_vocab_size()
 
     def set_version(self, version: PolicyVersion) -> None:
@@ -101,6 +102,12 @@ class LocalClient:
     def close(self) -> None:
         """Free the engine."""
         self.engine.llm_engine.engine_core.shutdown()
+
+
+def _on_accelerator() -> bool:
+    from vllm.platforms import current_platform
+
+    return not current_platform.is_cpu()
 
 
 def _sampling(temperature: float, seed: int, **more: Any) -> SamplingParams:

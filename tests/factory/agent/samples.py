@@ -18,7 +18,7 @@ from factory.core.demonstration import Demonstration
 from factory.core.files import FileTree
 from factory.core.policy import PolicyVersion
 from factory.core.task import EnvironmentSpec, Limits, Mount, Task, TaskKind, VerifierSpec
-from sandboxes.contract import Backend, Capability, ResolvedImage, Sandbox
+from sandboxes.contract import Backend, Capability, ResolvedImage, Sandbox, Snapshot
 from sandboxes.verification.bundles import bundle
 
 MERGES = ["<|", "|>", "im", "to", "ol", "tool", "\u010a<", "<t", "_c", "al", "aa", "aaa", "ab", "ba", '":', '"}', "Ġl", "ls"]
@@ -71,8 +71,8 @@ def task(
 class ScriptedClient:
     """Answers each request with the ids that `answer` gives for it; every sampled token has log-probability -0.5."""
 
-    def __init__(self, answer: Callable[[Request], Sequence[int]]) -> None:
-        self.answer = answer
+    def __init__(self, answer: Callable[[Request], Sequence[int]], *, elsewhere: bool = False) -> None:
+        self.answer, self.elsewhere = answer, elsewhere
         self.version = VERSION
         self.batches: list[list[Request]] = []
 
@@ -120,10 +120,12 @@ class Faulty:
     def resolve(self, image: str) -> ResolvedImage:
         return self.backend.resolve(image)
 
-    def open(self, spec: EnvironmentSpec, blobs: BlobStore, mounts: tuple[Mount, ...] = ()) -> FaultySandbox:
+    def open(
+        self, spec: EnvironmentSpec, blobs: BlobStore, mounts: tuple[Mount, ...] = (), *, snapshot: Snapshot | None = None
+    ) -> FaultySandbox:
         if not mounts:
             self.meet("open")
-        self.opened.append(FaultySandbox(self.backend.open(spec, blobs, mounts), self, bool(mounts)))
+        self.opened.append(FaultySandbox(self.backend.open(spec, blobs, mounts, snapshot=snapshot), self, bool(mounts)))
         return self.opened[-1]
 
     def capabilities(self) -> list[Capability]:

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import math
+import threading
+import time
 from dataclasses import replace
 
 import pytest
@@ -212,11 +214,16 @@ def test_a_lost_sandbox_is_tried_again_from_the_beginning(chat: ChatFormat, back
     assert all(sandbox.closed for sandbox in faulty.opened)
 
 
+@pytest.mark.parametrize("elsewhere", [False, True])
 @pytest.mark.parametrize("method", ["open", "run", "export", "verify"])
-def test_what_keeps_failing_is_masked_and_kept(chat: ChatFormat, backend: Backend, blobs: MemoryBlobs, method: str) -> None:
+def test_what_keeps_failing_is_masked_and_kept(
+    chat: ChatFormat, backend: Backend, blobs: MemoryBlobs, method: str, elsewhere: bool
+) -> None:
     faulty = Faulty(backend, **{method: [SandboxError("broken")] * 9})
     wanted = requests(hello(blobs), 2)
-    made = run(chat, faulty, blobs, script(chat, HELLO, SUBMIT), wanted, retries=2)
+    client = script(chat, HELLO, SUBMIT)
+    client.elsewhere = elsewhere
+    made = run(chat, faulty, blobs, client, wanted, retries=2)
     assert [trajectory.outcome.kind for trajectory in made] == [OutcomeKind.MASKED] * 2
     assert {trajectory.outcome.reason for trajectory in made} == {Termination.RETRIES_EXHAUSTED}
     assert all("broken" in trajectory.outcome.fault and trajectory.components is None for trajectory in made)
@@ -246,7 +253,53 @@ def test_a_failed_completion_masks_its_episode_alone(chat: ChatFormat, backend: 
     assert "not finite" in made[1].outcome.fault
 
 
-def test_a_client_that_fails_closes_every_sandbox(chat: ChatFormat, backend: Backend, blobs: MemoryBlobs) -> None:
+def test_sandboxes_open_while_a_policy_elsewhere_samples(chat: ChatFormat, backend: Backend, blobs: MemoryBlobs) -> None:
+    """As many as there are episodes, before the first completion is there; none is left, and the trajectories are the same."""
+    made = []
+    for elsewhere in (True, False):
+        faulty = Faulty(backend)
+        before: list[int] = []
+
+        def answer(
+            request: Request, faulty: Faulty = faulty, before: list[int] = before, wanted: int = 3 * elsewhere
+        ) -> tuple[int, ...]:
+            limit = time.monotonic() + 20
+            while len(faulty.opened) < wanted and time.monotonic() < limit:
+                time.sleep(0.01)
+            before.append(len(faulty.opened))
+            return chat.written((HELLO, SUBMIT)[turn_of(chat, request.prompt)])
+
+        client = ScriptedClient(answer, elsewhere=elsewhere)
+        made.append(run(chat, faulty, blobs, client, requests(hello(blobs), 3)))
+        assert before[0] == 3 * elsewhere
+        assert len([one for one in faulty.opened if not one.verifies]) == 3
+        assert all(one.closed for one in faulty.opened)
+    ahead, behind = (
+        [(one.tokens.ids, one.outcome.verdict and one.outcome.verdict.checks, one.outcome.reason) for one in some]
+        for some in made
+    )
+    assert ahead == behind and all(one.outcome.solved for one in made[0])
+
+
+def test_what_was_opened_for_nothing_is_closed(chat: ChatFormat, backend: Backend, blobs: MemoryBlobs) -> None:
+    faulty = Faulty(backend)
+    client = script(chat, SUBMIT)
+    client.elsewhere = True
+    made = run(chat, faulty, blobs, client, requests(hello(blobs), 4))
+    assert all(one.outcome.reason is Termination.SUBMITTED and one.reset_s == 0 for one in made)
+    assert all(one.closed for one in faulty.opened)
+    assert all(ended(thread) for thread in threading.enumerate() if thread.name == "prefetch")
+
+
+def ended(thread: threading.Thread) -> bool:
+    thread.join(10)
+    return not thread.is_alive()
+
+
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_a_client_that_fails_closes_every_sandbox(
+    chat: ChatFormat, backend: Backend, blobs: MemoryBlobs, elsewhere: bool
+) -> None:
     faulty = Faulty(backend)
 
     def answer(request: Request) -> tuple[int, ...]:
@@ -255,7 +308,7 @@ def test_a_client_that_fails_closes_every_sandbox(chat: ChatFormat, backend: Bac
         return chat.written(HELLO)
 
     with pytest.raises(PolicyError, match="gone"):
-        run(chat, faulty, blobs, ScriptedClient(answer), requests(hello(blobs), 2))
+        run(chat, faulty, blobs, ScriptedClient(answer, elsewhere=elsewhere), requests(hello(blobs), 2))
     assert len(faulty.opened) == 2
     assert all(sandbox.closed for sandbox in faulty.opened)
 

@@ -10,8 +10,13 @@ from typing import Any
 
 import pytest
 
+<<<<<<< HEAD
 from factory.core.errors import UserError
 from factory.flows.making import Shard, shards
+=======
+from factory.core.errors import Conflict
+from factory.flows.making import Shard, look_at_sandboxes, shards
+>>>>>>> c
 from factory.flows.night import Night, Silent
 from factory.flows.workshop import Workshop
 from factory.settings import Settings, load_settings
@@ -88,6 +93,22 @@ def test_the_seconds_of_repeated_stages_add_up(shop: Workshop) -> None:
     stage = shop.registry.stages(f"nightly/{DAY}")["accept"]
     assert 0.1 <= stage.seconds < 5.0
     assert stage.data == {"accepted": 3}
+
+
+def test_a_night_tells_once_what_holds_of_its_sandboxes(shop: Workshop) -> None:
+    look_at_sandboxes(begin(shop))
+    told = shop.registry.stages(f"nightly/{DAY}")["sandboxes"]
+    assert told.data["backend"] == "bubblewrap"
+    assert {*told.data["holds"]} >= {
+        "no network",
+        "no capabilities",
+        "system call filter",
+        "memory of all processes",
+        "disk in all",
+    }
+    assert told.data["lacks"]["network"].startswith("tasks that ask for it are refused")
+    look_at_sandboxes(begin(shop))
+    assert shop.registry.stages(f"nightly/{DAY}")["sandboxes"] == told
 
 
 def test_the_date_decides_the_series_unless_a_seed_is_set(tmp_path: Path) -> None:

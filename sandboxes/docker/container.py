@@ -1,0 +1,232 @@
+"""One container of the engine: how it is made, entered, filled, read, and what is killed in it."""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import shlex
+import time
+from dataclasses import dataclass
+
+from docker import APIClient
+from docker.errors import APIError, DockerException, NotFound
+from docker.types import Ulimit
+from requests.exceptions import RequestException
+
+from factory.core.blobs import BlobStore
+from factory.core.errors import SandboxLost
+from factory.core.files import FileTree
+from factory.core.task import EnvironmentSpec, Mount
+from sandboxes.contract import WORKSPACE, ResolvedImage
+from sandboxes.docker.inside import EXPORT, FILL, INTERRUPT, KEEPER
+from sandboxes.docker.process import STDERR_BYTES, seen
+from sandboxes.docker.seccomp import profile
+from sandboxes.docker.stream import ERROR, ExecStream
+from sandboxes.docker.trees import Archive, Entries
+from sandboxes.export import MAX_DEPTH
+from sandboxes.grace import LOAD_S, Look
+from sandboxes.layers import load_tree
+from sandboxes.shell import SHELL, HeadTail
+from sandboxes.spec import HOME, USER, Offered, shell_environment
+
+ENGINE_FAULTS = (DockerException, RequestException, OSError)
+"""What the SDK raises when the engine refuses, does not answer, or is gone."""
+DEATH_S = 20.0
+"""Seconds that killed processes may take to be gone before the sandbox counts as lost."""
+HARNESS_S = 60.0
+"""Seconds that the back end's own helpers (fill, export) may take in a container."""
+HARNESS_PROCESSES = 8
+"""Processes beyond the task's limit that the back end itself may need in a container."""
+
+
+FOLDERS = {"workspace": WORKSPACE, "tmp": "/tmp", "home": HOME, "shm": "/dev/shm"}
+"""All that the agent can write to, by the names that trees have for it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DockerImage:
+    """A base image of the engine and what was found in it."""
+
+    resolved: ResolvedImage
+    reference: str
+    """Image that containers are made from: the base with the task's own mounts."""
+    python: str
+    """Absolute path of the interpreter."""
+    path: str
+    """The PATH inside."""
+    hidden: tuple[str, ...]
+    """Folders covered by an empty read-only one: installed packages, and places that anyone could write to."""
+    offered: Offered
+    """Its locales and time zones."""
+    machine: str
+    """Whose instructions it holds, as `uname -m` tells it."""
+    cores: int
+    """Of the engine's machine."""
+
+
+class Container:
+    """A container of `image` for `spec`: made by `create`, running from `start` to `remove`."""
+
+    def __init__(self, engine: APIClient, image: DockerImage, spec: EnvironmentSpec, blobs: BlobStore) -> None:
+        self._engine, self._image, self._spec, self._blobs = engine, image, spec, blobs
+        self.environment = shell_environment(spec, {"PATH": image.path})
+        """All variables that the agent's processes begin with."""
+        self._id = ""
+
+    def create(self, labels: dict[str, str]) -> None:
+        """Make it; `labels` tell its owner."""
+        self._id = self._engine.create_container(
+            self._image.reference,
+            ["/bin/bash", "--norc", "--noprofile", "-c", KEEPER],
+            user="0:0",
+            hostname="sandbox",
+            working_dir=WORKSPACE,
+            labels=labels,
+            host_config=self._host_config(),
+        )["Id"]
+
+    def _host_config(self) -> dict[str, object]:
+        limits = self._spec.limits
+        disk = f"rw,exec,nosuid,nodev,size={limits.disk_bytes},nr_inodes={limits.disk_bytes // 4096 + 64}"
+        writable = {WORKSPACE: "0755", HOME: "0755", "/tmp": "1777"}
+        covers = {path: "ro,size=4k,mode=0755" for path in self._image.hidden if path not in writable}
+        folders = {path: f"{disk},mode={mode},uid={USER},gid={USER}" for path, mode in writable.items()}
+        memory = limits.memory_bytes + limits.disk_bytes
+        config: dict[str, object] = self._engine.create_host_config(
+            network_mode="none",
+            cap_drop=["ALL"],
+            cap_add=["KILL"],  # for the keeper: processes of the agent's user lose it
+            security_opt=["no-new-privileges", f"seccomp={profile()}"],
+            pids_limit=limits.processes + HARNESS_PROCESSES,
+            mem_limit=memory,
+            memswap_limit=memory,
+            shm_size=limits.disk_bytes,
+            tmpfs=covers | folders,
+            cpuset_cpus=self._cores(),
+            ulimits=[Ulimit(name="msgqueue", soft=0, hard=0)],  # memory that all containers of a user would share
+        )
+        return config
+
+    def _cores(self) -> str | None:
+        """As many cores as the task sees, at a random place; None for all."""
+        first, count = secrets.randbelow(self._image.cores), self._spec.cores
+        return ",".join(str((first + place) % self._image.cores) for place in range(count)) or None
+
+    def start(self, mounts: tuple[Mount, ...]) -> None:
+        """Start it with `mounts` beside those that its image holds."""
+        archive = Archive(owner=0)
+        for mount in mounts:
+            archive.add_tree(self._blobs, load_tree(self._blobs, mount.tree), mount.path.strip("/"))
+        self._engine.put_archive(self._id, "/", archive.data())
+        self._engine.start(self._id)
+        if archive.special:
+            script = "import os, stat, sys\nfor path in sys.argv[1:]: os.mknod('/' + path, stat.S_IFSOCK | 0o644)"
+            self._harness([self._image.python, "-I", "-S", "-c", script, *archive.special], b"", user=0)
+
+    def fill(self, trees: dict[str, FileTree]) -> None:
+        """Make the folders of `FOLDERS` hold these trees, by their names, and nothing else. Raises SandboxLost."""
+        archive = Archive(owner=USER)
+        for name, tree in trees.items():
+            archive.add_tree(self._blobs, tree, name)
+        places = [f"{name}={folder}" for name, folder in FOLDERS.items()]
+        argv = [self._image.python, "-I", "-S", "-c", FILL, *places, "--", *archive.special]
+        self._harness(argv, archive.data(), user=USER)
+
+    def _harness(self, argv: list[str], stdin: bytes, *, user: int) -> None:
+        stream = ExecStream(self._engine, self._id, argv, user=f"{user}:{user}")
+        said = HeadTail(STDERR_BYTES)
+
+        def take(_: int, data: bytes) -> bool:
+            said.add(data)
+            return False
+
+        try:
+            stream.send(stdin, last=True)
+            stream.pump(time.monotonic() + HARNESS_S, take)
+            code = stream.exit_code()
+        finally:
+            stream.close()
+        if code != 0:
+            raise SandboxLost(f"a helper in the container ended with {code}: {said.kept.decode(errors='replace').strip()}")
+
+    def enter(self, argv: list[str]) -> ExecStream:
+        """Start `argv` as the agent with the sandbox's variables and no others."""
+        variables = [f"{name}={value}" for name, value in self.environment.items()]
+        return ExecStream(
+            self._engine,
+            self._id,
+            ["/usr/bin/env", "-i", *variables, *argv],
+            user=f"{USER}:{USER}",
+            workdir=WORKSPACE,
+        )
+
+    def interrupt(self, started: float, shell: str = shlex.join(SHELL), first: int = 0) -> Look | None:
+        """Make the program of command line `shell` give up, and kill what started since `started`, or with process `first`.
+
+        Best effort: a full process table or a killed helper leaves the rest to `kill_all`.
+        """
+        argv = [self._image.python, "-I", "-S", "-c", INTERRUPT, shell, str(first)]
+        said = HeadTail(STDERR_BYTES)
+
+        def take(_: int, data: bytes) -> bool:
+            said.add(data)
+            return said.kept == b"r"
+
+        try:
+            stream = ExecStream(self._engine, self._id, argv, user=f"{USER}:{USER}")
+        except SandboxLost:
+            return None
+        if stream.pump(time.monotonic() + LOAD_S, take):
+            stream.send(b"%.3f\n" % (time.monotonic() - started), last=True)
+            stream.pump(time.monotonic() + LOAD_S, take)
+        stream.close()
+        return seen(said.kept.removeprefix(b"r"))
+
+    def kill_all(self) -> None:
+        """Kill every process but the keeper and wait until they are gone. Raises SandboxLost."""
+        limit = time.monotonic() + DEATH_S
+        while time.monotonic() < limit:
+            try:
+                self._engine.kill(self._id, "USR1")
+                time.sleep(0.02)
+                if len(self._engine.top(self._id)["Processes"]) <= 2:
+                    return
+            except APIError as error:
+                raise SandboxLost(f"the container is gone: {error.explanation}") from error
+        raise SandboxLost("the processes of a container do not die")
+
+    def trees(self, folders: dict[str, str]) -> FileTree:
+        """The trees below `folders` as one, the paths of each below its prefix. Raises SandboxLost."""
+        limit = self._spec.limits.disk_bytes
+        places = [f"{prefix}={folder}" for prefix, folder in folders.items()]
+        argv = [self._image.python, "-I", "-S", "-c", EXPORT, str(limit), str(MAX_DEPTH), *places]
+        stream = ExecStream(self._engine, self._id, argv, user=f"{USER}:{USER}")
+        entries, said = Entries(self._blobs, limit * len(folders)), HeadTail(STDERR_BYTES)
+
+        def take(channel: int, data: bytes) -> bool:
+            if channel == ERROR:
+                said.add(data)
+                return False
+            return entries.add(data)
+
+        try:
+            stream.send(b"", last=True)
+            stream.pump(time.monotonic() + HARNESS_S, take)
+        finally:
+            stream.close()
+        if not entries.complete:
+            raise SandboxLost(f"the files of the container cannot be read: {said.kept.decode(errors='replace').strip()}")
+        return entries.tree()
+
+    def counted(self) -> tuple[float | None, int | None]:
+        """Processor time, seconds, and the most memory, bytes, by the engine's counters; the back end's own helpers are in
+        them. None where this machine's control groups have no such counter."""
+        told = self._engine.stats(self._id, stream=False, one_shot=True)
+        spent = told["cpu_stats"]["cpu_usage"].get("total_usage")
+        return None if spent is None else spent / 1e9, told["memory_stats"].get("max_usage")
+
+    def remove(self) -> None:
+        """Kill and remove it, if it was made."""
+        if self._id:
+            with contextlib.suppress(NotFound):
+                self._engine.remove_container(self._id, force=True, v=True)
