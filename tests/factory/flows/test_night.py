@@ -10,13 +10,8 @@ from typing import Any
 
 import pytest
 
-<<<<<<< HEAD
 from factory.core.errors import UserError
-from factory.flows.making import Shard, shards
-=======
-from factory.core.errors import Conflict
 from factory.flows.making import Shard, look_at_sandboxes, shards
->>>>>>> c
 from factory.flows.night import Night, Silent
 from factory.flows.workshop import Workshop
 from factory.settings import Settings, load_settings
