@@ -10,6 +10,7 @@ from typing import Any
 
 from factory.agent.clients.local import LocalClient, LocalConfig
 from factory.agent.formats import load_format
+from factory.agent.grading import LastingGrade
 from factory.agent.rollout import RolloutRequest, rollout
 from factory.core.assessment import TaskState, TaskStatus
 from factory.core.digest import Digest
@@ -20,6 +21,7 @@ from factory.core.trajectory import Trajectory
 from factory.records import read_record, write_record
 from registry.store import Registry
 from sandboxes.contract import Backend
+from sandboxes.verification.grade import grade
 from trainer.collect import Collected
 from trainer.grpo import GrpoConfig, GrpoRun, Sink
 from trainer.policies.storage import load_model, load_record, save_policy
@@ -104,8 +106,10 @@ def train(
     try:
         format = load_format(policy_dir)
 
+        parts = {"client": client, "format": format, "backend": backend, "blobs": registry.blobs, "grade": LastingGrade(grade)}
+
         def rollouts(requests: Sequence[RolloutRequest]) -> list[Trajectory]:
-            return rollout(requests, client=client, format=format, backend=backend, blobs=registry.blobs, config=config.rollout)
+            return rollout(requests, config=config.rollout, **parts)
 
         loop = GrpoRun(
             config,

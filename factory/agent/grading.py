@@ -13,6 +13,7 @@ from factory.core.digest import Digest
 from factory.core.outcome import Verdict
 from factory.core.task import EnvironmentSpec, VerifierSpec
 from sandboxes.contract import Backend
+from sandboxes.verification.bundles import shares_process
 
 _Key = tuple[EnvironmentSpec, VerifierSpec, Digest, Digest]
 
@@ -21,8 +22,7 @@ class SharedGrade:
     """Grades equal (environment, verifier, start, end) once; a fault is raised to who waited and then forgotten.
 
     A verdict is a function of these four, and rollouts of one group often leave the same tree (an
-    untouched one, for a start). Safe for several threads. `rollout` makes one for each wave; a trainer can
-    keep one over its steps where verifiers only look (trees, databases) and do not run what was left.
+    untouched one, for a start). Safe for several threads. `rollout` makes one for each wave.
     """
 
     def __init__(self, grade: Grade, *, most: int = 100_000) -> None:
@@ -74,3 +74,28 @@ class SharedGrade:
                 self._verdicts.pop(key, None)
         for key in keys:
             futures[key].set_exception(error)
+
+
+class LastingGrade:
+    """Shares the verdicts of verifiers that only look (trees, databases) for as long as it lives; others run each time.
+
+    What runs graded code may differ from run to run, so only a wave shares its verdicts (`SharedGrade`). A policy that learns
+    solves its tasks in the same way again and again: a trainer keeps one of these over its steps.
+    """
+
+    def __init__(self, grade: Grade) -> None:
+        self._grade, self.shared = grade, SharedGrade(grade)
+
+    def __call__(
+        self,
+        backend: Backend,
+        blobs: BlobStore,
+        environment: EnvironmentSpec,
+        verifiers: Sequence[VerifierSpec],
+        *,
+        start: Digest,
+        end: Digest,
+    ) -> tuple[Verdict, ...]:
+        looks = shares_process(blobs, [verifier.bundle for verifier in verifiers])
+        chosen: Grade = self.shared if looks else self._grade
+        return chosen(backend, blobs, environment, verifiers, start=start, end=end)

@@ -12,7 +12,6 @@ Runs as a script of its own (`python -I -S`); standard library only, everything 
 from __future__ import annotations
 
 import array
-import contextlib
 import json
 import os
 import resource
@@ -21,20 +20,15 @@ import signal
 import socket
 import sys
 import time
-from dataclasses import dataclass
 from typing import Any
 
 from sandboxes.bubblewrap import kernel
+from sandboxes.bubblewrap.jobs import WATCH_S, Jobs
 from sandboxes.bubblewrap.layout import BOX, Layout
-from sandboxes.bubblewrap.processes import cpu_seconds, descendants, interrupt, parent, private_bytes
 from sandboxes.bubblewrap.root import FILTER_PATH, copy_layer, enter_root
 
 MESSAGE_BYTES = 1 << 18
 """The largest request, bytes."""
-WATCH_S = 0.1
-"""Seconds between two looks at the memory of all processes of the sandboxes."""
-LOOK_S = 0.005
-"""Seconds that one look may take: requests wait meanwhile. What was not looked at is looked at first the next time."""
 PAGE_BYTES = 4096
 """The smallest disk, bytes: a size of 0 would mean none at all."""
 
@@ -66,19 +60,6 @@ def main() -> None:
     Helper(control, config["bwrap"], Layout(config), filtered=bool(config["filter"]), overlays=config["overlays"]).serve()
 
 
-@dataclass
-class Job:
-    """One bubblewrap and what it started."""
-
-    box: int
-    status: int
-    """Pipe on which the end is told."""
-    facts: int
-    """Pipe on which bubblewrap told the process id of the first process of its namespace."""
-    exit: int | None = None
-    cpu_s: float = 0.0
-
-
 class Helper:
     """Boxes by number, and the bubblewrap processes (jobs) that run in each."""
 
@@ -97,16 +78,7 @@ class Helper:
         self._cores = sorted(os.sched_getaffinity(0))
         self._boxes: dict[int, int] = {}
         """Box number to its open mount namespace."""
-        self._jobs: dict[int, Job] = {}
-        """Process id of a bubblewrap, or after its end of its first process, to what is known of the job."""
-        self._orphans: dict[int, resource.struct_rusage] = {}
-        """First processes that were reaped before the bubblewrap that made them."""
-        self._limits: dict[int, int] = {}
-        """Box number to the memory that all its processes may hold, bytes."""
-        self._peaks: dict[int, tuple[int, int]] = {}
-        """Box number to the most memory, bytes, and processes that a look saw."""
-        self._due: dict[int, list[int]] = {}
-        """Boxes whose memory is still to be looked at in this turn, and their jobs."""
+        self._jobs = Jobs()
         self._next = 0
         kernel.prctl(kernel.PR_SET_CHILD_SUBREAPER, 1)
 
@@ -120,17 +92,16 @@ class Helper:
         poll.register(read, select.POLLIN)
         looked = time.monotonic()
         while True:
-            ready = {descriptor for descriptor, _ in poll.poll(WATCH_S * 1000 if self._jobs else None)}
+            ready = {descriptor for descriptor, _ in poll.poll(WATCH_S * 1000 if self._jobs.any else None)}
             if read in ready:
                 os.read(read, 4096)
-                self._reap()
+                self._jobs.reap()
             if self._control.fileno() in ready and not self._answer():
                 break
-            if self._jobs and time.monotonic() - looked >= WATCH_S:
-                self._watch()
+            if self._jobs.any and time.monotonic() - looked >= WATCH_S:
+                self._jobs.watch()
                 looked = time.monotonic()
-        for job in self._jobs:
-            _end(job)
+        self._jobs.end_all()
 
     def _answer(self) -> bool:
         """Serve one request. False when the other end is gone."""
@@ -195,7 +166,7 @@ class Helper:
             kernel.enter(self._home)
         self._next += 1
         self._boxes[self._next] = namespace
-        self._limits[self._next] = memory
+        self._jobs.limit(self._next, memory)
         return {"box": self._next, "shared": shared}, [folder]
 
     def _lay(self, layers: list[str]) -> bool:
@@ -253,108 +224,29 @@ class Helper:
                 os.sched_setaffinity(0, self._cores)
             kernel.enter(self._home)
             os.close(facts_write)
-        self._jobs[job] = Job(box, os.dup(status), facts)
+        self._jobs.begin(job, box, os.dup(status), facts)
         return {"job": job}, []
 
     def do_kill(self, _: list[int], *, box: int) -> tuple[dict[str, Any], list[int]]:
         """Kill every process in a box; their ends are told on the status pipes, once all are dead."""
-        for job in [job for job, known in self._jobs.items() if known.box == box]:
-            _end(job)
+        self._jobs.kill(box)
         return {}, []
 
     def do_end(self, _: list[int], *, job: int) -> tuple[dict[str, Any], list[int]]:
         """Kill one job."""
-        if job in self._jobs:
-            _end(job)
+        self._jobs.end(job)
         return {}, []
 
     def do_interrupt(self, _: list[int], *, job: int, since: int) -> tuple[dict[str, Any], list[int]]:
         """Make a job's shell give up its command, and kill what that started at `since` (clock ticks) or later."""
-        return interrupt(job, since) if job in self._jobs else {}, []
+        return self._jobs.interrupt(job, since), []
 
     def do_usage(self, _: list[int], *, box: int) -> tuple[dict[str, Any], list[int]]:
         """Processor time of a box's processes and of what they waited for; the most memory and processes of any look."""
-        pids = [pid for job, known in self._jobs.items() if known.box == box for pid in descendants(job)]
-        self._look(box, pids)
-        memory, processes = self._peaks.get(box, (None, None))
-        return {"cpu_s": cpu_seconds(pids), "memory": memory, "processes": processes}, []
+        return self._jobs.usage(box), []
 
     def do_close(self, _: list[int], *, box: int) -> tuple[dict[str, Any], list[int]]:
         """Drop a box: its files are gone when its last process is."""
-        self.do_kill([], box=box)
-        self._limits.pop(box)
-        self._peaks.pop(box, None)
+        self._jobs.forget(box)
         os.close(self._boxes.pop(box))
         return {}, []
-
-    def _reap(self) -> None:
-        """Take every ended child. A job has ended when both bubblewrap and the first process of its namespace are
-        reaped: with the latter, the kernel has killed and reaped everything in the namespace."""
-        while True:
-            try:
-                pid, status, usage = os.wait4(-1, os.WNOHANG)
-            except ChildProcessError:
-                return
-            if pid == 0:
-                return
-            job = self._jobs.pop(pid, None)
-            if job is None:
-                self._orphans[pid] = usage
-                continue
-            job.cpu_s += usage.ru_utime + usage.ru_stime
-            if job.exit is None:
-                job.exit = os.waitstatus_to_exitcode(status)
-                first = _first_process(job.facts)
-                if first in self._orphans:
-                    usage = self._orphans.pop(first)
-                    job.cpu_s += usage.ru_utime + usage.ru_stime
-                elif parent(first) == os.getpid():
-                    self._jobs[first] = job
-                    if job.exit < 0:
-                        os.kill(first, signal.SIGKILL)
-                    continue
-            _tell(job)
-
-    def _watch(self) -> None:
-        """Look at the boxes in turn, for `LOOK_S` at a time: with many of them each is looked at less often."""
-        limit = time.monotonic() + LOOK_S
-        if not self._due:
-            for job, known in self._jobs.items():
-                self._due.setdefault(known.box, []).append(job)
-        while self._due and time.monotonic() < limit:
-            box, jobs = self._due.popitem()
-            self._look(box, [pid for job in jobs for pid in descendants(job)])
-
-    def _look(self, box: int, pids: list[int]) -> None:
-        """Kill the largest processes of a box when all together hold more memory than they may."""
-        sizes = sorted((private_bytes(pid), pid) for pid in pids)
-        total = sum(size for size, _ in sizes)
-        if pids and box in self._limits:
-            memory, processes = self._peaks.get(box, (0, 0))
-            self._peaks[box] = max(memory, total), max(processes, len(pids))
-        while total > self._limits.get(box, total):
-            size, pid = sizes.pop()
-            total -= size
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-
-
-def _tell(job: Job) -> None:
-    """Write how a job ended on its status pipe, unless nobody reads it any more."""
-    with contextlib.suppress(BrokenPipeError, BlockingIOError):
-        os.write(job.status, json.dumps({"exit": job.exit, "cpu_s": job.cpu_s}).encode())
-    os.close(job.status)
-
-
-def _first_process(facts: int) -> int:
-    """The process id that bubblewrap told (it is closed after), 0 when it told none."""
-    with contextlib.suppress(BlockingIOError, ValueError), open(facts, "rb", buffering=0) as stream:
-        return int(json.loads((stream.read(4096) or b"").partition(b"\n")[0])["child-pid"])
-    return 0
-
-
-def _end(job: int) -> None:
-    """Kill a bubblewrap's first process (with it dies its whole process namespace), or itself before it has one."""
-    for pid in descendants(job, deep=False) or [job]:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)

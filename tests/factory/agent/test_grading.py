@@ -11,11 +11,12 @@ from typing import Any, cast
 
 import pytest
 
-from factory.agent.grading import SharedGrade
+from factory.agent.grading import LastingGrade, SharedGrade
 from factory.core.blobs import MemoryBlobs
 from factory.core.errors import VerifierError
 from factory.core.outcome import Verdict
 from factory.core.task import VerifierSpec
+from sandboxes.verification.bundles import bundle
 from tests.factory.agent.samples import task
 
 SPEC = task(MemoryBlobs()).environment
@@ -108,6 +109,16 @@ def test_the_verdict_longest_unused_makes_room() -> None:
     assert counting.runs == 3
     ask(grade, end="b")
     assert counting.runs == 4
+
+
+def test_what_only_looks_lasts_and_what_runs_code_does_not() -> None:
+    blobs, counting = MemoryBlobs(), Counting()
+    looks = VerifierSpec(bundle=bundle(blobs, checker="files", spec={}))
+    runs = VerifierSpec(bundle=bundle(blobs, checker="pytest_checker", spec={}))
+    grade = LastingGrade(counting)
+    for verifier in (looks, runs, looks, runs):
+        grade(cast(Any, None), blobs, SPEC, [verifier], start="s", end="e")
+    assert counting.asked == [[looks], [runs], [runs]]
 
 
 def test_the_loop_and_the_formats_import_no_engine() -> None:
