@@ -106,10 +106,12 @@ def train(
     try:
         format = load_format(policy_dir)
 
-        parts = {"client": client, "format": format, "backend": backend, "blobs": registry.blobs, "grade": LastingGrade(grade)}
+        blobs, lasting = registry.blobs, LastingGrade(grade)
 
         def rollouts(requests: Sequence[RolloutRequest]) -> list[Trajectory]:
-            return rollout(requests, config=config.rollout, **parts)
+            return rollout(
+                requests, client=client, format=format, backend=backend, blobs=blobs, config=config.rollout, grade=lasting
+            )
 
         loop = GrpoRun(
             config,
