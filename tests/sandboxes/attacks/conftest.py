@@ -20,6 +20,14 @@ Probe = Callable[[str], str]
 """Runs Python code and returns all that it printed."""
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What is slow in a namespace takes minutes in containers: there it belongs to the long tests."""
+    for item in items:
+        if item.get_closest_marker("slow") and item.get_closest_marker("docker"):
+            item.add_marker(pytest.mark.long)
+
+
 @pytest.fixture(scope="module")
 def cell(backend: Backend) -> Iterator[Sandbox]:
     """A sandbox that every probe of a module uses: each has to leave it usable."""
