@@ -6,6 +6,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -24,7 +25,8 @@ Probe = Callable[[str], str]
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What is slow in a namespace takes minutes in containers: there it belongs to the long tests."""
     for item in items:
-        if item.get_closest_marker("slow") and item.get_closest_marker("docker"):
+        here = item.path.is_relative_to(Path(__file__).parent)
+        if here and item.get_closest_marker("slow") and item.get_closest_marker("docker"):
             item.add_marker(pytest.mark.long)
 
 
