@@ -50,7 +50,7 @@ smollm2: setup ## the same with a pretrained policy, SmolLM2-135M, on repository
 	$(BIN)/factory report --config configs/smollm2.toml
 
 test: setup ## every test but the long ones
-	$(BIN)/python -m pytest -m 'not long' -n 2 --dist loadfile
+	$(BIN)/python -m pytest -m 'not long' -n 2 --dist loadfile --no-loadscope-reorder
 
 test-fast: setup ## seconds, for every change
 	$(BIN)/python -m pytest -m 'not long and not slow and not docker and not vllm' -n 2 --dist loadfile

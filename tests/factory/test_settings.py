@@ -74,7 +74,7 @@ def test_settings_are_frozen() -> None:
     ("text", "message"),
     [
         ("[policy]\nlin = 1", "policy.lin: no such field; expected line"),
-        ("[sandbox]\nzzz = 1", "sandbox.zzz: no such field; expected one of backend, docker_image, workers"),
+        ("[sandbox]\nzzz = 1", "sandbox.zzz: no such field; expected one of backend, docker_image, layers_gib, workers"),
         ("[policy.shares]\nterminals = 1", "policy.shares.terminals: no such field; expected terminal"),
         ("[evaluate]\nsamples = 0", "evaluate.samples: 0 is not right; expected a value greater than or equal to 1"),
         ("[evaluate]\nsamples = 'x'", "evaluate.samples: 'x' is not right; expected a valid integer"),

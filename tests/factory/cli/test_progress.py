@@ -95,5 +95,5 @@ def test_an_interrupted_command_says_how_to_go_on(small: Small, tmp_path: Path) 
         running.send_signal(signal.SIGINT)
         told, _ = running.stderr.read(), running.stdout.read()
         assert running.wait(60) == 130
-    assert told.splitlines()[-1] == "factory: interrupted; start it again to go on where it stopped"
+    assert told.splitlines()[-1] == "factory: interrupted; the same command resumes"
     assert "Traceback" not in told

@@ -16,7 +16,7 @@ CASES: dict[str, tuple[str, str, bool]] = {
     "a word": ("assert str(f(2)) == '4'", "assert str(f(2)) == '4", True),
     "a truth": ("assert (f(2) > 0) == True", "assert (f(2) > 0) == False", True),
     "nothing": ("assert None == g(2)", "assert '", True),
-    "an empty list": ("assert [] == []", "assert [0] == []", True),
+    "an empty list": ("assert [] == list()", "assert [0] == list()", True),
     "no literal": ("assert f(2) == f(2)", "assert not (f(2) == f(2))", False),
     "a condition with words": ("assert f(2), 'why'", "assert not (f(2)), 'why'", False),
     "an assertion method": ("self.assertTrue(f(2))", "self.assertFalse(f(2))", False),
