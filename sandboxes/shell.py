@@ -42,7 +42,7 @@ def limit_script(spec: EnvironmentSpec, *, bash: bool, processes: bool) -> str:
         named = f"ulimit -u {limits.processes}"
         parts.append(named if bash else f"{{ ulimit -p {limits.processes} 2>/dev/null || {named}; }}")
     if bash:
-        parts.append(clock_check(spec))
+        parts += ["ulimit -q 0", clock_check(spec)]  # queues of messages are memory that no other limit counts
     return " && ".join(parts)
 
 
