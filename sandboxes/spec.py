@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from factory.core.errors import ImageError, SandboxError
-from factory.core.task import EnvironmentSpec, Mount
+from factory.core.task import EnvironmentSpec, Limits, Mount
 from sandboxes.clock import FOLDER, frozen_ns
 from sandboxes.contract import DEPENDENCIES, WORKSPACE
 
@@ -133,6 +133,12 @@ def shell_environment(spec: EnvironmentSpec, runtime: dict[str, str]) -> dict[st
         "PYTHONHASHSEED": str(spec.hash_seed),
         "PYTHONDONTWRITEBYTECODE": "1",
     }
+
+
+def memory_of_all(limits: Limits) -> int:
+    """Memory that all processes of a sandbox may hold together, bytes. A quarter more than one may map: a process that
+    meets its own limit is told so by the kernel, and is not killed for what its neighbours hold beside it."""
+    return limits.memory_bytes + limits.memory_bytes // 4
 
 
 def version_of(name: str) -> str:

@@ -36,7 +36,7 @@ class Limits:
     """What one episode may use. Integers only: they are part of the task's identity."""
 
     memory_bytes: int = 512 << 20
-    """Address space of any one process, bytes."""
+    """Address space of any one process, bytes; all processes together may hold a quarter more."""
     processes: int = 64
     """Processes and threads alive at once."""
     disk_bytes: int = 64 << 20

@@ -30,7 +30,7 @@ from sandboxes.layers import LayerCache, Lease, load_tree
 from sandboxes.meter import Meter
 from sandboxes.shell import SHELL, limit_script, opening_script
 from sandboxes.snapshots import SCRATCH, Shell, check_tree, scratch_digest, siblings
-from sandboxes.spec import HOME, USER, shell_environment
+from sandboxes.spec import HOME, USER, memory_of_all, shell_environment
 
 INODE_BYTES = 4096
 """One file or folder is allowed for every so many bytes of the disk limit."""
@@ -111,7 +111,7 @@ class BubblewrapSandbox:
             disk=limits.disk_bytes,
             taken=taken,
             inodes=limits.disk_bytes // INODE_BYTES + 64,
-            memory=limits.memory_bytes,
+            memory=memory_of_all(limits),
         )
         self._box, self.shares_layer = reply["box"], reply["shared"]
         self._disk = limits.disk_bytes - taken if self.shares_layer else limits.disk_bytes

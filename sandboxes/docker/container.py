@@ -27,7 +27,7 @@ from sandboxes.export import MAX_DEPTH
 from sandboxes.grace import LOAD_S, Look
 from sandboxes.layers import load_tree
 from sandboxes.shell import SHELL, HeadTail
-from sandboxes.spec import HOME, USER, Offered, shell_environment
+from sandboxes.spec import HOME, USER, Offered, memory_of_all, shell_environment
 
 ENGINE_FAULTS = (DockerException, RequestException, OSError)
 """What the SDK raises when the engine refuses, does not answer, or is gone."""
@@ -91,7 +91,7 @@ class Container:
         writable = {WORKSPACE: "0755", HOME: "0755", "/tmp": "1777"}
         covers = {path: "ro,size=4k,mode=0755" for path in self._image.hidden if path not in writable}
         folders = {path: f"{disk},mode={mode},uid={USER},gid={USER}" for path, mode in writable.items()}
-        memory = limits.memory_bytes + limits.disk_bytes
+        memory = memory_of_all(limits) + limits.disk_bytes
         config: dict[str, object] = self._engine.create_host_config(
             network_mode="none",
             cap_drop=["ALL"],

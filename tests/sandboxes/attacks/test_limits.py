@@ -60,10 +60,25 @@ def test_memory_is_bounded_in_one_process(small: Sandbox, name: str) -> None:
 
 
 def test_memory_is_bounded_in_all_processes(small: Sandbox) -> None:
-    hold = "python3 -c 'import time; x = bytearray(50 << 20); x[::4096] = bytes(12800); time.sleep(2); print(6 * 7)'"
+    hold = "python3 -c 'import time; x = bytearray(60 << 20); x[::4096] = bytes(15360); time.sleep(2); print(6 * 7)'"
     told = ask(small, f"for n in 1 2 3 4 5 6; do {hold} & done; wait")
     assert 0 < told.splitlines().count(b"42") <= 2
     assert works(small)
+
+
+def test_a_process_at_its_own_limit_is_not_killed_for_its_neighbours(make: Make) -> None:
+    """Three neighbours of 8 MiB each, and a process that holds all that it may for longer than two looks of the helper."""
+    neighbour = 'python3 -c \'import time; x = bytes(8 << 20).replace(b"\\0", b"x"); time.sleep(3)\''
+    full = """python3 -c '
+import time
+kept = []
+try:
+    while True: kept.append(bytearray(1 << 20))
+except MemoryError: pass
+time.sleep(1)
+print(len(kept) > 200)'"""
+    box = make(limits={**SMALL, "memory_bytes": 256 << 20})
+    assert ask(box, f"for n in 1 2 3; do {neighbour} & done; {full}") == b"True\n"
 
 
 def test_disk_and_inodes_are_bounded(small: Sandbox) -> None:
