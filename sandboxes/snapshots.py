@@ -12,7 +12,7 @@ from factory.core.errors import NotFound, SandboxError
 from factory.core.files import FileTree
 from sandboxes.contract import CommandResult, Sandbox, Snapshot
 from sandboxes.export import canonical
-from sandboxes.layers import load_tree
+from sandboxes.folders import load_tree
 from sandboxes.state import CARRY_S, NOT_CARRIED, NOT_TOLD, ShellState, carry_command
 
 SCRATCH = ("tmp", "home")

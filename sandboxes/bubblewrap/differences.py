@@ -19,7 +19,8 @@ from pathlib import Path
 from factory.core.blobs import BlobStore
 from factory.core.digest import Digest
 from factory.core.files import Entry, EntryKind, FileTree
-from sandboxes.layers import LayerCache, settle, write_tree
+from sandboxes.folders import settle, write_tree
+from sandboxes.layers import LayerCache
 from sandboxes.owners import claim_name
 
 KEPT = 16

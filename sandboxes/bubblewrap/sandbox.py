@@ -25,8 +25,9 @@ from sandboxes.contract import WORKSPACE, CommandResult, ProcessResult, Sandbox,
 from sandboxes.export import entered, scan
 from sandboxes.faults import machine_faults
 from sandboxes.files import read_argv, read_result, write_argv, write_result
+from sandboxes.folders import load_tree
 from sandboxes.grace import Look
-from sandboxes.layers import LayerCache, Lease, load_tree
+from sandboxes.layers import LayerCache, Lease
 from sandboxes.meter import Meter
 from sandboxes.shell import SHELL, limit_script, opening_script
 from sandboxes.snapshots import SCRATCH, Shell, check_tree, scratch_digest, siblings

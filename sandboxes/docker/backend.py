@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import threading
@@ -22,7 +23,7 @@ from sandboxes.docker.engine import ENGINE_S, connect
 from sandboxes.docker.sandbox import DockerSandbox
 from sandboxes.docker.trees import Archive
 from sandboxes.faults import machine_faults
-from sandboxes.layers import load_tree
+from sandboxes.folders import load_tree
 from sandboxes.owners import alive, start_time
 from sandboxes.probes import measure
 from sandboxes.spec import ETC, FACTS_SCRIPT, HOME, PYTHON_PROBE, TOOLS, Offered, check_spec, version_of
@@ -32,7 +33,9 @@ logger = logging.getLogger(__name__)
 OWNER = "envfactory.owner"
 """Label of a container: machine, process id and start time of the process that made it."""
 DERIVED = "envfactory"
-"""Repository name of derived images."""
+"""Repository name of derived images: one for each base image and set of a task's own mounts."""
+IMAGES = 128
+"""Most derived images that stay with the engine."""
 
 _MACHINES = {"amd64": "x86_64", "arm64": "aarch64"}
 _PATH = "/usr/local/bin:/usr/bin:/bin"
@@ -86,6 +89,7 @@ class DockerBackend:
                 self._engine.inspect_image(reference)
             except ImageNotFound:
                 self._derive(image.reference, reference, mounts, blobs)
+                self._trim()
             return replace(image, reference=reference)
 
     def _derive(self, base: str, reference: str, mounts: tuple[Mount, ...], blobs: BlobStore | None) -> None:
@@ -105,6 +109,13 @@ class DockerBackend:
             self._engine.commit(container, repository, tag)
         finally:
             self._remove(container)
+
+    def _trim(self) -> None:
+        """Remove the oldest derived images past `IMAGES`; the engine keeps those that have a container."""
+        images = sorted(self._engine.images(name=DERIVED), key=lambda image: image["Created"])
+        for image in images[:-IMAGES]:
+            with contextlib.suppress(APIError):
+                self._engine.remove_image(image["Id"], noprune=True)
 
     def _remove(self, container: str) -> None:
         try:
@@ -174,6 +185,16 @@ class DockerBackend:
         self, spec: EnvironmentSpec, blobs: BlobStore, mounts: tuple[Mount, ...] = (), *, snapshot: Snapshot | None = None
     ) -> DockerSandbox:
         check_spec(spec, mounts)
+        try:
+            return self._open(spec, blobs, mounts, snapshot)
+        except SandboxError as error:
+            if not isinstance(error.__cause__, ImageNotFound):
+                raise
+            return self._open(spec, blobs, mounts, snapshot)  # another process removed the image since it was looked for
+
+    def _open(
+        self, spec: EnvironmentSpec, blobs: BlobStore, mounts: tuple[Mount, ...], snapshot: Snapshot | None
+    ) -> DockerSandbox:
         image = self._image(spec.image, spec.mounts, blobs)
         image.offered.check(spec, image.cores)
         inside = mounts

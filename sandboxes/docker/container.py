@@ -24,8 +24,8 @@ from sandboxes.docker.seccomp import profile
 from sandboxes.docker.stream import ERROR, ExecStream
 from sandboxes.docker.trees import Archive, Entries
 from sandboxes.export import MAX_DEPTH
+from sandboxes.folders import load_tree
 from sandboxes.grace import LOAD_S, Look
-from sandboxes.layers import load_tree
 from sandboxes.shell import SHELL, HeadTail
 from sandboxes.spec import HOME, USER, Offered, memory_of_all, shell_environment
 

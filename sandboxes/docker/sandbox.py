@@ -22,7 +22,7 @@ from sandboxes.docker.process import Collected
 from sandboxes.docker.session import GRACE_S, Hands, Session
 from sandboxes.faults import machine_faults
 from sandboxes.files import read_argv, read_result, write_argv, write_result
-from sandboxes.layers import load_tree
+from sandboxes.folders import load_tree
 from sandboxes.meter import Meter
 from sandboxes.shell import SHELL, limit_script, opening_script
 from sandboxes.snapshots import SCRATCH, Shell, check_tree, scratch_digest, siblings

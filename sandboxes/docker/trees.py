@@ -10,7 +10,7 @@ from typing import Any
 from factory.core.blobs import BlobStore
 from factory.core.errors import SandboxError, SandboxLost
 from factory.core.files import Entry, EntryKind, FileTree, check_path
-from sandboxes.layers import LAYER_TIME
+from sandboxes.folders import LAYER_TIME
 
 
 class Archive:

@@ -18,7 +18,8 @@ from factory.core.files import FileTree
 from factory.core.task import EnvironmentSpec, Mount
 from sandboxes.backends import open_backend
 from sandboxes.contract import Sandbox
-from sandboxes.layers import LAYER_TIME, LayerCache
+from sandboxes.folders import LAYER_TIME
+from sandboxes.layers import LayerCache
 from sandboxes.leases import Leases
 
 
@@ -246,7 +247,8 @@ from pathlib import Path
 from factory.core.blobs import MemoryBlobs
 from factory.core.files import FileTree
 from sandboxes.export import scan, canonical
-from sandboxes.layers import LayerCache, load_tree
+from sandboxes.folders import load_tree
+from sandboxes.layers import LayerCache
 import os, random
 folder, seed, rounds = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
 blobs = MemoryBlobs()

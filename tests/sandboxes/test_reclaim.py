@@ -17,7 +17,7 @@ import pytest
 from factory.core.blobs import MemoryBlobs
 from factory.core.errors import SandboxError, SandboxLost
 from factory.core.files import Entry, EntryKind, FileTree
-from factory.core.task import EnvironmentSpec
+from factory.core.task import EnvironmentSpec, Mount
 from sandboxes.backends import open_backend
 from sandboxes.bubblewrap.backend import BubblewrapBackend, find_bwrap
 from sandboxes.contract import Backend
@@ -107,6 +107,31 @@ def test_it_works_for_a_user_without_any_right(tmp_path_factory: pytest.TempPath
         assert eventually(lambda: sleepers(mark) == [])
     finally:
         subprocess.run(["rm", "-rf", str(cache)], check=True)
+
+
+@pytest.mark.docker
+def test_old_derived_images_go_unless_a_container_needs_them(
+    tmp_path: Path, blobs: MemoryBlobs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tests.engines import docker_backend
+
+    backend = docker_backend(tmp_path)
+    monkeypatch.setattr("sandboxes.docker.backend.DERIVED", "envfactory-trimmed")
+    monkeypatch.setattr("sandboxes.docker.backend.IMAGES", 1)
+    engine = backend._engine  # type: ignore[attr-defined]
+
+    def environment(number: int) -> EnvironmentSpec:
+        mount = Mount(path="/opt/kept", tree=FileTree.of(blobs, {"number": f"{number}\n"}).save(blobs))
+        return EnvironmentSpec(files=FileTree().save(blobs), mounts=(mount,))
+
+    with backend.open(environment(0), blobs) as held:
+        for number in (1, 2):
+            backend.open(environment(number), blobs).close()
+        left = engine.images(name="envfactory-trimmed")
+        assert held.run("cat /opt/kept/number", timeout_s=20, output_bytes=99).output == b"0\n"
+    for image in left:
+        engine.remove_image(image["Id"])
+    assert len(left) == 2
 
 
 @pytest.mark.docker

@@ -24,7 +24,7 @@ from sandboxes.bubblewrap import seccomp
 from sandboxes.docker.seccomp import profile
 from sandboxes.docker.trees import Archive, Entries
 from sandboxes.export import canonical, scan
-from sandboxes.layers import write_tree
+from sandboxes.folders import write_tree
 from sandboxes.owners import alive, claim_name, reclaim, start_time
 from sandboxes.shell import READY, Frames, HeadTail
 from sandboxes.syscalls import ABSENT, REFUSED
