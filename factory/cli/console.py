@@ -9,6 +9,9 @@ from typing import Any
 
 import typer
 
+SHOWN = 8
+"""Most items of a list that people are shown; programs get them all."""
+
 
 def emit_json(value: Any) -> None:
     """Print `value` as JSON, and nothing else, on stdout."""
@@ -55,5 +58,6 @@ def _cell(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.3g}"
     if isinstance(value, list | tuple):
-        return " ".join(str(item) for item in value) or "-"
+        text = " ".join(str(item) for item in value[:SHOWN]) or "-"
+        return text if len(value) <= SHOWN else f"{text} ... ({len(value)} in all)"
     return str(value)
