@@ -14,8 +14,8 @@ def read_record(path: Path) -> Any:
 
 
 def write_record(path: Path, value: Any) -> None:
-    """Write a record, replacing an earlier one; its folder is made."""
+    """Write a record, replacing an earlier one; its folder is made. Fields keep their order: for some readers it counts."""
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
-    partial.write_text(json.dumps(value, sort_keys=True))
+    partial.write_text(json.dumps(value))
     partial.replace(path)

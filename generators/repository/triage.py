@@ -14,7 +14,7 @@ from generators.repository.runs import Run, RunLimits, RunResult, Suite
 
 logger = logging.getLogger(__name__)
 
-VERSION = 2
+VERSION = 3
 """Of the rule; part of the cache's key."""
 QUICK_MS = 250
 """A test this quick may use 20 times as much CPU time; slower ones have limits of their own. Limits are part of a task's

@@ -28,6 +28,7 @@ def test_a_record_is_read_as_it_was_written(tmp_path: Path) -> None:
     assert read_record(path) is None
     write_record(path, {"b": [1, None], "a": "\u00e9"})
     assert json.loads(path.read_text()) == read_record(path) == {"a": "\u00e9", "b": [1, None]}
+    assert list(read_record(path)) == ["b", "a"]
     write_record(path, 7)
     assert read_record(path) == 7
     assert [one.name for one in path.parent.iterdir()] == ["a.json"]
