@@ -122,7 +122,8 @@ class FileTree(Mapping[str, Entry]):
 
     def without(self, *paths: str) -> FileTree:
         """This tree without `paths`."""
-        return FileTree({path: entry for path, entry in self._entries.items() if path not in paths})
+        gone = set(paths)
+        return FileTree({path: entry for path, entry in self._entries.items() if path not in gone})
 
 
 def _entry(value: Mapping[str, Any]) -> Entry:

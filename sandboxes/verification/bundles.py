@@ -7,17 +7,23 @@
     spec.json     the checker's parameters
     files/        further files, as they are
 
+What a checker with `RUNS_SUBMISSION = True` at its top level has beside its modules is `sealed/spec.json` and `sealed/files/`:
+it goes to the verifier over standard input (`envelope`) and stands in no file of its sandbox, where the graded code could
+compare it with what is run.
+
 A checker may also have `audited(spec) -> [name]` and `audit(spec, submission, bundle, scratch, passed) -> fault`: when
 checks of these names passed, it looks again, in a sandbox of its own, for what speaks against believing them.
 
-`submission` is the folder of the tree to grade, `bundle` the folder of the bundle (both read-only), `scratch` an empty
-folder. `state` is one of the six of `CheckState`. What a checker raises is a failure of the harness: the episode
-is masked. A hang or crash of graded code that it runs is its own business, and a failed check.
+`submission` is the folder of the tree to grade, `bundle` the folder of the bundle (both read-only), or, of what is sealed, the
+further files as {path: bytes, None for an empty folder}; `scratch` is an empty folder. `state` is one of the six of
+`CheckState`. What a checker raises is a failure of the harness: the episode is masked. A hang or crash of graded code that it
+runs is its own business, and a failed check.
 """
 
 from __future__ import annotations
 
 import functools
+import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -25,7 +31,7 @@ from pathlib import Path
 from factory.core.blobs import BlobStore
 from factory.core.digest import Digest, Json, canonical_bytes, digest_bytes
 from factory.core.errors import VerifierError
-from factory.core.files import FileTree
+from factory.core.files import EntryKind, FileTree
 
 INSIDE = Path(__file__).parent / "inside"
 """Sources of what runs inside."""
@@ -37,10 +43,36 @@ def bundle(blobs: BlobStore, *, checker: str, spec: Json, files: FileTree | None
     Raises VerifierError when `inside/` has no such checker or lacks one of its helpers.
     """
     contents: dict[str, bytes | str] = {path: _source(module) for path, module in _modules(checker).items()}
-    tree = FileTree.of(blobs, contents | {"spec.json": canonical_bytes(spec)})
+    top = SEALED if _constant(checker, "RUNS_SUBMISSION") == "True" else ""
+    tree = FileTree.of(blobs, contents | {f"{top}spec.json": canonical_bytes(spec)})
     if files is not None:
-        tree = tree.merged({f"files/{path}": entry for path, entry in files.items()})
+        tree = tree.merged({f"{top}files/{path}": entry for path, entry in files.items()})
     return tree.save(blobs)
+
+
+SEALED = "sealed/"
+"""Where a bundle has what no file of the verifier's sandbox may show."""
+
+
+@functools.lru_cache(maxsize=16)
+def envelope(blobs: BlobStore, digest: Digest) -> tuple[Digest, bytes]:
+    """The tree of a bundle without what is sealed, and that as the bootstrap reads it; empty where nothing is.
+
+    Raises VerifierError for a sealed entry that is neither a file nor a folder.
+    """
+    tree = FileTree.load(blobs, digest)
+    sealed = {path: entry for path, entry in tree.items() if path.startswith(SEALED)}
+    if not sealed:
+        return digest, b""
+    if other := [path for path, entry in sealed.items() if entry.kind not in (EntryKind.FILE, EntryKind.DIRECTORY)]:
+        raise VerifierError(f"the bundle {digest} has something else than files: {other[0]!r}")
+    heads: list[Json] = []
+    contents: list[bytes] = []
+    for path, entry in sealed.items():
+        if entry.kind is EntryKind.FILE:
+            contents.append(tree.read(blobs, path))
+        heads.append([path.removeprefix(SEALED), len(contents[-1]) if entry.kind is EntryKind.FILE else None])
+    return tree.without(*sealed).save(blobs), b"\n".join([json.dumps(heads).encode(), b"".join(contents)])
 
 
 LOOKING = ("files", "database")
@@ -82,5 +114,10 @@ def _helpers(checker: str) -> tuple[str, ...]:
 
     Not by `ast`: CPython 3.11 raises SystemError (recursion depth mismatch) when two threads build trees at once.
     """
-    found = re.search(r"^HELPERS = \(([^)]*)\)", _source(checker), re.MULTILINE)
-    return tuple(re.findall(r"[\"'](\w+)[\"']", found.group(1))) if found else ()
+    return tuple(re.findall(r"[\"'](\w+)[\"']", _constant(checker, "HELPERS")))
+
+
+def _constant(checker: str, name: str) -> str:
+    """What stands after `name =` at the top level of a checker, to the end of its line; empty where nothing does."""
+    found = re.search(rf"^{name} = (.*)$", _source(checker), re.MULTILINE)
+    return found.group(1) if found else ""

@@ -15,7 +15,7 @@ from factory.core.outcome import Check, CheckState, Verdict
 from factory.core.task import EnvironmentSpec, Mount, VerifierSpec
 from sandboxes.contract import Backend, ProcessResult
 from sandboxes.shell import fresh_nonce
-from sandboxes.verification.bundles import shares_process
+from sandboxes.verification.bundles import envelope, shares_process
 
 SUBMISSION = "/submission"
 VERIFIER = "/verifier"
@@ -97,10 +97,11 @@ class _Sandbox:
         """The frame of one run: the checks, or, of those that passed, what speaks against them."""
         nonce = fresh_nonce()
         places = [VERIFIER, *(ALSO.format(number) for number in range(1, len(self.verifiers)))]
-        bundles = [Mount(path=place, tree=one.bundle) for place, one in zip(places, self.verifiers, strict=True)]
+        trees, sealed = zip(*(envelope(self.blobs, one.bundle) for one in self.verifiers), strict=True)
+        bundles = [Mount(path=place, tree=tree) for place, tree in zip(places, trees, strict=True)]
         mounts = (Mount(path=SUBMISSION, tree=self.end), *bundles)
         environment = _environment(self.blobs, self.environment, self.verifiers[0])
-        stdin, limit_ms = nonce + b"\n" + asked.encode(), sum(one.wall_ms for one in self.verifiers)
+        stdin, limit_ms = b"\n".join([nonce, asked.encode(), sealed[0]]), sum(one.wall_ms for one in self.verifiers)
         try:
             with self.backend.open(environment, self.blobs, mounts) as sandbox:
                 result = sandbox.process(_ARGV, stdin=stdin, timeout_s=limit_ms / 1000, output_bytes=VERDICT_BYTES)

@@ -15,7 +15,7 @@ The specification:
     run_ms   wall time of one run
     cpu_s    CPU seconds of one run, all tests together
 
-The bundle holds in `files/` the original: every file of the project that is no source, tests, conftests and pytest
+The bundle holds sealed the original: every file of the project that is no source, tests, conftests and pytest
 settings among them. The tree that is graded is this original and, from the submission, nothing but
 regular `.py` files below `sources` that are no tests, conftests or site customisations. Links are not followed.
 
@@ -34,7 +34,8 @@ Must-fail tests ride in every graded run, in two forms:
 A code that makes its tests pass by other means than their assertions (reports or events forged, the test's frame
 skipped, an object that equals everything, the expected value read from the test's own code) makes the sabotaged tests pass
 too, and then every check has failed. Nothing that the graded code can see tells the two runs apart but the text of the
-tests: they share no file, process or clock, and it cannot know how many there are.
+tests: they share no file, process or clock, it cannot know how many there are, and the original stands in no file beside the
+tree that is run, nor in any process that it may read.
 
 What risk remains: the graded code runs in the process that runs its tests. Code which takes over that process and
 decides each test from its text, by what it knows of the original text or of the right answers, passes the audit. It
@@ -51,6 +52,7 @@ import stat
 import pytest_runs
 import seal
 
+RUNS_SUBMISSION = True
 HELPERS = ("pytest_plugin", "pytest_runs", "pytest_guard", "sabotage", "seal")
 PYTHON_BYTES = 4 << 20
 """The largest source file taken from a submission."""
@@ -60,11 +62,11 @@ DETAIL = 300
 """Longest detail, characters."""
 
 
-def check(spec, submission, bundle, scratch):
+def check(spec, submission, files, scratch):
     """Run the sealed tests; a list of {name, state, detail}, one per asked test."""
-    tree = staged(spec, submission, bundle, scratch)
+    tree = staged(spec, submission, files, scratch)
     canaries = plant_canaries(tree, spec["files"][0])
-    return judge(spec["tests"], canaries, run(spec, bundle, scratch, canaries))
+    return judge(spec["tests"], canaries, run(spec, files, scratch, canaries))
 
 
 def audited(spec):
@@ -72,14 +74,14 @@ def audited(spec):
     return spec["audit"]
 
 
-def audit(spec, submission, bundle, scratch, passed):
+def audit(spec, submission, files, scratch, passed):
     """Why the checks `passed`, all of them audited, are not believed; empty when nothing speaks against them."""
-    tree = staged(spec, submission, bundle, scratch)
+    tree = staged(spec, submission, files, scratch)
     broken = plant_sabotage(tree, passed)
     if not broken:
         return ""
     canaries = plant_canaries(tree, spec["files"][0])
-    result = run(spec, bundle, scratch, canaries, until=broken)
+    result = run(spec, files, scratch, canaries, until=broken)
     states = {name: event["state"] for name, event in result["tests"].items()}
     lucky = [name for name in (*sorted(broken), *canaries) if states.get(name) in ("passed", "xpassed")]
     if result["touched"]:
@@ -91,16 +93,16 @@ def audit(spec, submission, bundle, scratch, passed):
     return ""
 
 
-def staged(spec, submission, bundle, scratch):
+def staged(spec, submission, files, scratch):
     """The tree that is graded: the sealed original and what is taken from the submission."""
     tree = os.path.join(scratch, "tree")
-    copy_tree(os.path.join(bundle, "files"), tree)
+    write_tree(files, tree)
     for source in spec["sources"]:
         take_source(submission, source, tree, set(spec["sealed"]), re.compile(spec["never"]))
     return tree
 
 
-def run(spec, bundle, scratch, canaries, until=()):
+def run(spec, files, scratch, canaries, until=()):
     """One run of the asked tests and the canaries."""
     tree = os.path.join(scratch, "tree")
     order = {
@@ -116,8 +118,9 @@ def run(spec, bundle, scratch, canaries, until=()):
         "other_ms": spec["other_ms"],
     }
     pytest_runs.adopt_orphans()
-    body = pytest_runs.fresh_interpreter(os.path.join(bundle, "pytest_plugin.py"))
-    watched = seal.Seal(tree, [*files_below(os.path.join(bundle, "files")), *(name.partition("::")[0] for name in canaries)])
+    body = pytest_runs.fresh_interpreter(os.path.join(os.path.dirname(os.path.abspath(__file__)), "pytest_plugin.py"))
+    sealed = [path for path, data in files.items() if data is not None]
+    watched = seal.Seal(tree, [*sealed, *(name.partition("::")[0] for name in canaries)])
     result = pytest_runs.run(body, order, wall_s=spec["run_ms"] / 1000, cpu_s=spec["cpu_s"], until=until)
     return {**result, "touched": watched.broken()}
 
@@ -151,22 +154,14 @@ def run_fault(canaries, result):
     return "" if states == {"failed"} else f"a test that must fail did not: {sorted(states)}"
 
 
-def files_below(folder):
-    """Relative paths of the bundle's own files."""
-    return [os.path.relpath(os.path.join(current, name), folder) for current, _, names in os.walk(folder) for name in names]
-
-
-def copy_tree(source, target):
-    """Copy the regular files of the bundle's own tree."""
+def write_tree(files, target):
+    """Write {path: bytes, None for an empty folder} below a new folder."""
     os.makedirs(target)
-    for current, folders, files in os.walk(source):
-        inner = os.path.join(target, os.path.relpath(current, source))
-        for name in folders:
-            os.makedirs(os.path.join(inner, name), exist_ok=True)
-        for name in files:
-            with open(os.path.join(current, name), "rb") as file:
-                data = file.read()
-            with open(os.path.join(inner, name), "wb") as file:
+    for path, data in files.items():
+        place = os.path.join(target, path)
+        os.makedirs(place if data is None else os.path.dirname(place), exist_ok=True)
+        if data is not None:
+            with open(place, "wb") as file:
                 file.write(data)
 
 

@@ -47,7 +47,7 @@ def candidates(made: tuple[RepositoryGenerator, list[Candidate]]) -> list[Candid
 
 def spec(verifier: VerifierSpec | None, store: MemoryBlobs) -> dict[str, list[str]]:
     assert verifier is not None
-    found: dict[str, list[str]] = json.loads(FileTree.load(store, verifier.bundle).read(store, "spec.json"))
+    found: dict[str, list[str]] = json.loads(FileTree.load(store, verifier.bundle).read(store, "sealed/spec.json"))
     return found
 
 
@@ -120,8 +120,8 @@ def test_the_agent_gets_neither_tests_nor_the_fixed_text(candidates: list[Candid
         for verifier in (candidate.task.verifier, candidate.task.held_out):
             assert verifier is not None
             sealed = FileTree.load(store, verifier.bundle)
-            assert "files/tests/test_shapes.py" in sealed
-            assert "files/shapes/__init__.py" not in sealed
+            assert "sealed/files/tests/test_shapes.py" in sealed
+            assert "sealed/files/shapes/__init__.py" not in sealed
 
 
 def test_what_a_candidate_says_of_itself(candidates: list[Candidate]) -> None:

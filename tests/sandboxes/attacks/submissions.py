@@ -161,7 +161,29 @@ for thing in gc.get_objects():
             told(**event)
         thing._send = send
 """
+JUDGED_BY_THE_ORIGINAL = """
+import gc, os, pytest
+def copies(path):
+    for folder, folders, files in os.walk("/"):
+        folders[:] = [one for one in folders if os.path.join(folder, one) not in ("/proc", "/sys", "/usr", os.getcwd())]
+        for name in files:
+            if name == os.path.basename(path):
+                with open(os.path.join(folder, name)) as file:
+                    yield file.read()
+class Late:
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_setup(self, item):
+        with open(item.path) as file:
+            text = file.read()
+        if any(copy == text for copy in copies(str(item.path))):
+            item.runtest = lambda: None
+for thing in gc.get_objects():
+    if type(thing).__name__ == "PytestPluginManager":
+        thing.register(Late(), "late")
+"""
+"""Skips the body of every test whose text is what the original says: what was made to fail is run, and fails."""
 ON_IMPORT: dict[str, Files] = {
+    "tests judged by the original's text": imported(JUDGED_BY_THE_ORIGINAL),
     "tests emptied by a thread": imported(EMPTIED_TESTS),
     "plugin registered behind pytest": imported(LATE_PLUGIN),
     "reporting replaced on its object": imported(TOLD_BY_ITSELF),
