@@ -97,7 +97,8 @@ class _Sandbox:
         """The frame of one run: the checks, or, of those that passed, what speaks against them."""
         nonce = fresh_nonce()
         places = [VERIFIER, *(ALSO.format(number) for number in range(1, len(self.verifiers)))]
-        trees, sealed = zip(*(envelope(self.blobs, one.bundle) for one in self.verifiers), strict=True)
+        halves = [envelope(self.blobs, one.bundle) for one in self.verifiers]  # type: ignore[arg-type]  # hashed by identity
+        trees, sealed = zip(*halves, strict=True)
         bundles = [Mount(path=place, tree=tree) for place, tree in zip(places, trees, strict=True)]
         mounts = (Mount(path=SUBMISSION, tree=self.end), *bundles)
         environment = _environment(self.blobs, self.environment, self.verifiers[0])
