@@ -82,12 +82,14 @@ class RunResult:
     running: str | None
     """The test that had begun and did not end."""
     wall_ms: int
+    cpu_ms: int
+    """Of all its processes."""
     errors: tuple[str, ...]
     """Collection errors, `id: text`."""
     states: dict[str, str]
     """One of the six states by test id."""
     ms: dict[str, int]
-    """Duration by test id, milliseconds."""
+    """CPU milliseconds by test id."""
     failures: dict[str, Failure]
     again: RunResult | None = None
     """The confirming run, where one was made."""
@@ -177,6 +179,7 @@ def _result(value: dict[str, Any]) -> RunResult:
         finished=value["finished"],
         running=value["running"],
         wall_ms=value["wall_ms"],
+        cpu_ms=value["cpu_ms"],
         errors=tuple(f"{error['id']}: {error['text']}" for error in value["errors"]),
         states={name: state for name, (state, _) in value["states"].items()},
         ms={name: ms for name, (_, ms) in value["states"].items()},

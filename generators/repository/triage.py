@@ -14,7 +14,7 @@ from generators.repository.runs import Run, RunLimits, RunResult, Suite
 
 logger = logging.getLogger(__name__)
 
-VERSION = 3
+VERSION = 4
 """Of the rule; part of the cache's key."""
 QUICK_MS = 250
 """A test this quick may use 20 times as much CPU time; slower ones have limits of their own. Limits are part of a task's
@@ -28,7 +28,7 @@ class TriageConfig:
     min_tests: int = 20
     """Stable passing tests."""
     max_suite_ms: int = 20_000
-    """Wall time of one run of the suite, milliseconds."""
+    """CPU time of one run of the suite, milliseconds."""
     max_unstable_percent: int = 10
     """Tests that fail or change between clean runs, percent of all collected."""
 
@@ -38,12 +38,12 @@ class Profile:
     """What triage measured."""
 
     tests: dict[str, int]
-    """Stable passing tests in the order of collection: id to the shortest duration seen, milliseconds: what else runs on the
-    machine only makes a test longer, and must not change limits."""
+    """Stable passing tests in the order of collection: id to the least CPU time seen, milliseconds: what else runs on the
+    machine must not change limits."""
     left_out: dict[str, str] = field(default_factory=dict)
     """Other tests: id to the states seen (`passed/failed`, `skipped`)."""
     suite_ms: int = 0
-    """Shortest wall time of one run, milliseconds."""
+    """Least CPU time of one run, milliseconds."""
     runs: int = 0
 
     def test_cpu_ms(self, names: Iterable[str]) -> dict[str, int]:
@@ -95,6 +95,10 @@ def triage(suite: Suite, release: str, config: TriageConfig) -> Profile:
         raise GeneratorError(f"{release} is refused: {len(unstable)} of {total} tests fail or change, {unstable[0]} among them")
     if profile.suite_ms > config.max_suite_ms:
         raise GeneratorError(f"{release} is refused: its suite takes {profile.suite_ms} ms, more than {config.max_suite_ms}")
+    if (waited := min(result.wall_ms for result in results)) > 500 * profile.suite_s():
+        raise GeneratorError(
+            f"{release} is refused: its suite takes {waited} ms on the clock, more than half of what a verdict may take"
+        )
     logger.info("%s: %d stable tests of %d, %d ms", release, len(profile.tests), total, profile.suite_ms)
     return profile
 
@@ -125,7 +129,7 @@ def _profile(results: list[RunResult]) -> Profile:
             tests[name] = min(result.ms[name] for result in results)
         else:
             left_out[name] = "/".join(sorted(states))
-    return Profile(tests=tests, left_out=left_out, suite_ms=min(result.wall_ms for result in results), runs=len(results))
+    return Profile(tests=tests, left_out=left_out, suite_ms=min(result.cpu_ms for result in results), runs=len(results))
 
 
 def _figures(result: RunResult) -> str:

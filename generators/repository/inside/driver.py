@@ -4,7 +4,7 @@ Reads one JSON job on standard input and prints one JSON line per run:
 
     job   {root, path, late, files, options, cpu_ms, other_ms, cpu_s, wall_s, runs: [run]}
     run   {key, file, text, plain, shuffle, confirm}      `file` and `text` are null for the project as it is
-    line  {key, ended, finished, tampered, running, wall_ms, errors, states: {id: [state, ms]}, failures: {id: failure}}
+    line  {key, ended, finished, tampered, running, wall_ms, cpu_ms, errors, states: {id: [state, ms]}, failures: {id: failure}}
 
 pytest is imported once, in this process, which never imports the project; every run is a fork that imports the
 project anew. The first forks write bytecode into the tree, which becomes a master. Each run has a copy of that master with
@@ -15,6 +15,7 @@ again in another order; that one's line has the key `KEY again`.
 
 import json
 import os
+import resource
 import shutil
 import sys
 
@@ -79,7 +80,15 @@ def execute(job, run, body):
         "cpu_ms": job["cpu_ms"],
         "other_ms": job["other_ms"],
     }
-    return pytest_runs.run(body, spec, wall_s=job["wall_s"], cpu_s=job["cpu_s"])
+    before = used()
+    result = pytest_runs.run(body, spec, wall_s=job["wall_s"], cpu_s=job["cpu_s"])
+    return {**result, "used_s": used() - before}
+
+
+def used():
+    """CPU seconds of every process that ended below this one."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
 
 
 def _warming(events, control):
@@ -112,6 +121,7 @@ def line(run, result):
         "tampered": result["tampered"],
         "running": result["running"],
         "wall_ms": round(1000 * result["wall_s"]),
+        "cpu_ms": round(1000 * result["used_s"]),
         "errors": result["errors"],
         "states": {name: [event["state"], event["ms"]] for name, event in result["tests"].items()},
         "failures": {name: event["failure"] for name, event in result["tests"].items() if event["failure"]},

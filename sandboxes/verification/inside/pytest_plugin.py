@@ -5,7 +5,7 @@ JSON on the control descriptor, events go out as JSON lines:
 
     {"event": "collected", "ids": [...], "errors": [...]}      before the nonce is known
     {"nonce", "event": "start", "id"}
-    {"nonce", "event": "test", "id", "state", "ms", "failure"}
+    {"nonce", "event": "test", "id", "state", "ms", "failure"}    ms: CPU milliseconds of this process
     {"nonce", "event": "end", "tampered": [...]}
 
 The order (`spec`):
@@ -28,6 +28,7 @@ import os
 import random
 import signal
 import sys
+import time
 import types
 
 EXPLANATION = 600
@@ -78,6 +79,7 @@ class Plugin:
         self._events, self._control = events, control
         self._write, self._dumps, self._read = os.write, json.dumps, os.read
         self._limit, self._timer = signal.setitimer, signal.ITIMER_PROF
+        self._clock, self._began = time.process_time, 0.0
         self._nonce = None
         self._errors = []
         self._phases = {}
@@ -112,6 +114,7 @@ class Plugin:
     def pytest_runtest_logstart(self, nodeid):
         self._phases, self._failure = {}, None
         self._send(event="start", id=nodeid)
+        self._began = self._clock()
         self._limit(self._timer, self._cpu_ms.get(nodeid, self._other_ms) / 1000)
 
     def pytest_runtest_makereport(self, item, call):
@@ -124,7 +127,7 @@ class Plugin:
     def pytest_runtest_logfinish(self, nodeid):
         self._limit(self._timer, 0)
         state = state_of(self._phases)
-        ms = round(1000 * sum(report.duration for report in self._phases.values()))
+        ms = round(1000 * (self._clock() - self._began))
         failure = self._failure if state in ("failed", "error") else None
         self._send(event="test", id=nodeid, state=state, ms=ms, failure=failure)
 

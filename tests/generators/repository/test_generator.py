@@ -232,6 +232,7 @@ def result(states: dict[str, str], again: RunResult | None = None, ended: str = 
         ended=ended,
         running=None,
         wall_ms=1,
+        cpu_ms=1,
         states=states,
         ms=dict.fromkeys(states, 1),
         again=again,

@@ -23,7 +23,7 @@ class Told:
 
     def run(self, runs: list[Run], limits: RunLimits, workers: int = 1) -> list[RunResult]:
         self.asked += runs
-        known: dict[str, Any] = {"ended": "exit:0", "finished": True, "wall_ms": 500, "errors": ()} | self.facts
+        known: dict[str, Any] = {"ended": "exit:0", "finished": True, "wall_ms": 900, "cpu_ms": 500, "errors": ()} | self.facts
         return [
             RunResult(key=run.key, running=None, states=states, ms=dict.fromkeys(states, ms), failures={}, **known)
             for run, states, ms in zip(runs, [*self.states, *[self.states[-1]] * 4][:4], self.ms, strict=True)
@@ -60,7 +60,8 @@ def test_what_else_the_machine_does_changes_no_limit() -> None:
         (Told(passing("a", "b", c="failed")), "1 of 3 tests fail or change, c among them"),
         (Told(passing("a", "b", "c"), passing("a", "b", c="failed")), "1 of 3 tests fail or change, c among them"),
         (Told(passing("a", "b", "c"), passing("a", "b")), "1 of 3 tests fail or change, c among them"),
-        (Told(passing("a", "b"), wall_ms=1001), "takes 1001 ms, more than 1000"),
+        (Told(passing("a", "b"), cpu_ms=1001), "takes 1001 ms, more than 1000"),
+        (Told(passing("a", "b"), wall_ms=30_001), "takes 30001 ms on the clock"),
     ],
 )
 def test_a_project_that_can_not_serve_is_refused_with_its_reason(suite: Told, said: str) -> None:
