@@ -53,7 +53,9 @@ def limit_script(spec: EnvironmentSpec, *, bash: bool, processes: bool) -> str:
 def opening_script(limits: str) -> bytes:
     """The session's first line. A command interrupted at its limit leaves its loops and lists by the trap."""
     trap = "trap 'break 1000 2>/dev/null' USR1"
-    return f"{ENTER} && {limits} && shopt -s expand_aliases && {trap} && printf '{READY.decode()}\\0' >&3 || exit 125\n".encode()
+    return (
+        f"{ENTER} && {limits} && shopt -s expand_aliases && {trap} && printf '{READY.decode()}\\0' >&3 || exit 125\n".encode()
+    )
 
 
 def command_script(command: bytes, nonce: bytes, marker: bytes = b"") -> bytes:

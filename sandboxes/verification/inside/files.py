@@ -60,9 +60,7 @@ def _asked(spec: dict[str, Any], root: int) -> list[dict[str, str]]:
     tree, folders = spec["tree"], _folders(spec["tree"])
     asked = {path for step in spec["steps"] for path in step["paths"]}
     results = [
-        _result(
-            step["name"], [fault for path in step["paths"] for fault in _path_faults(root, path, tree.get(path), folders)]
-        )
+        _result(step["name"], [fault for path in step["paths"] for fault in _path_faults(root, path, tree.get(path), folders)])
         for step in spec["steps"]
     ]
     rest = [fault for path in sorted(tree) if path not in asked for fault in _path_faults(root, path, tree[path], folders)]
@@ -86,9 +84,7 @@ def _path_faults(root: int, path: str, expected: dict[str, Any] | None, folders:
         return [] if expected is None else [f"{path!a} is not there"]
 
 
-def _entry_faults(
-    folder: int, name: str, status: os.stat_result, expected: dict[str, Any], folders: set[str]
-) -> list[str]:
+def _entry_faults(folder: int, name: str, status: os.stat_result, expected: dict[str, Any], folders: set[str]) -> list[str]:
     kind = _kind(status.st_mode)
     if kind != expected["kind"]:
         return [f"is a {kind}, not a {expected['kind']}"]

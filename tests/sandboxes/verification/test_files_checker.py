@@ -99,15 +99,17 @@ def test_a_link_may_spell_its_target_in_several_ways(tree: Path, target: str) ->
 @pytest.mark.parametrize("target", ["box/", "./box", "/workspace/box/.", "box//", "box/./"])
 def test_a_link_to_a_folder_may_end_as_one_does(tree: Path, target: str) -> None:
     (tree / "to box").unlink()
-    os.symlink(target, tree / "to box")
+    os.symlink(target, tree / "to box")  # noqa: PTH211  (a Path drops the end)
     assert set(states(tree, "asked").values()) | set(states(tree, "whole").values()) == {"passed"}
 
 
 @pytest.mark.attack
-@pytest.mark.parametrize("target", ["kept/", "kept/.", "./kept/", "kept//", "kept/./", "/workspace/kept/", "/workspace/./kept/."])
+@pytest.mark.parametrize(
+    "target", ["kept/", "kept/.", "./kept/", "kept//", "kept/./", "/workspace/kept/", "/workspace/./kept/."]
+)
 def test_a_link_to_a_file_that_ends_like_one_to_a_folder_leads_nowhere(tree: Path, target: str) -> None:
     (tree / "near").unlink()
-    os.symlink(target, tree / "near")
+    os.symlink(target, tree / "near")  # noqa: PTH211  (a Path drops the end)
     assert not (tree / "near").exists()
     assert states(tree, "asked")["nothing else changed"] == "failed"
     assert states(tree, "whole")["links"] == "failed"
