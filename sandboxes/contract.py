@@ -71,6 +71,10 @@ class Snapshot:
     """There was a shell but it did not tell its state: siblings begin with a new one, and their first output says so."""
 
 
+class FileRefused(Exception):
+    """A file was neither read nor written, by the agent's doing; the text says why, for the agent. It is as it was."""
+
+
 @dataclass(frozen=True)
 class Capability:
     """One property of a back end on this machine: does it hold, and what to do where it does not."""
@@ -100,11 +104,13 @@ class Sandbox(Protocol):
 
     def read_file(self, path: str, limit: int) -> bytes:
         """At most `limit` bytes of a regular file, by absolute path. Raises FileNotFoundError, IsADirectoryError
-        or PermissionError as the agent itself would meet them."""
+        or PermissionError as the agent itself would meet them, FileRefused for what else the agent brought about
+        (no room, a lock, a killed process), and SandboxError for faults of the machine alone."""
         ...
 
     def write_file(self, path: str, data: bytes) -> None:
-        """Replace a file's content by absolute path, with the agent's own rights."""
+        """Replace a file's content by absolute path, with the agent's own rights. Raises as `read_file` does; then a file
+        that was there keeps its content."""
         ...
 
     def stop(self) -> None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from factory.core.task import EnvironmentSpec
 from sandboxes.clock import clock_check
+from sandboxes.contract import WORKSPACE
 from sandboxes.state import STATE_BYTES, keep_section
 
 READY = b"ready"
@@ -21,6 +22,9 @@ NEW_SHELL = b"[the shell ended (%s); the next command starts a new one in the wo
 """Said in the output when variables and functions are lost."""
 SHELL = ["/bin/bash", "--norc", "--noprofile", "-s"]
 """The session's program: reads no start-up file."""
+ENTER = f"{{ cd {WORKSPACE} 2>/dev/null || cd /; }} && unset OLDPWD && export OLDPWD"
+"""Shell text that goes to the working directory, or stays at the root where its owner, the agent, closed it: a process
+that could not start there would look like a fault of the machine."""
 
 
 def limit_script(spec: EnvironmentSpec, *, bash: bool, processes: bool) -> str:
@@ -49,7 +53,9 @@ def limit_script(spec: EnvironmentSpec, *, bash: bool, processes: bool) -> str:
 def opening_script(limits: str) -> bytes:
     """The session's first line. A command interrupted at its limit leaves its loops and lists by the trap."""
     trap = "trap 'break 1000 2>/dev/null' USR1"
-    return f"{limits} && shopt -s expand_aliases && {trap} && printf '{READY.decode()}\\0' >&3 || exit 125\n".encode()
+    return (
+        f"{ENTER} && {limits} && shopt -s expand_aliases && {trap} && printf '{READY.decode()}\\0' >&3 || exit 125\n".encode()
+    )
 
 
 def command_script(command: bytes, nonce: bytes, marker: bytes = b"") -> bytes:

@@ -223,7 +223,8 @@ def replay(
 
     `watch` sees every step.
 
-    Actions after the end of the episode are not taken; where they run out the work counts as handed in.
+    Actions after the end of the episode are not taken; where they run out the work counts as handed in. A sandbox that
+    cannot be removed is logged, the outcome stands.
     """
     environment = Environment(task, backend, blobs, grade=grade)
 
@@ -240,4 +241,7 @@ def replay(
     try:
         return guarded(taken, Termination.TOOL_FAILURE)
     finally:
-        environment.close()
+        try:
+            environment.close()
+        except FactoryError:
+            logger.exception("a sandbox was not removed")

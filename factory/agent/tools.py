@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from factory.core.action import Action, Observation, bounded_text
-from factory.core.errors import SandboxError
 from factory.core.task import Limits
-from sandboxes.contract import WORKSPACE, Sandbox
+from sandboxes.contract import WORKSPACE, FileRefused, Sandbox
 
 ARGUMENT_BYTES = 64 << 10
 """The longest argument that a tool takes, bytes; a shell refuses longer single words anyway."""
@@ -94,6 +93,8 @@ def _edit(sandbox: Sandbox, arguments: Mapping[str, str], limits: Limits) -> Obs
         return _refused(f"{arguments['path']}: is a directory")
     except PermissionError:
         return _refused(f"{arguments['path']}: permission denied")
+    except FileRefused as error:
+        return _refused(f"{arguments['path']}: {error}")
     return Observation(text="", exit_code=0)
 
 
@@ -154,7 +155,7 @@ try:
     if connection.in_transaction:
         connection.commit()
     connection.close()
-except (sqlite3.Error, sqlite3.Warning, MemoryError, OverflowError) as error:
+except Exception as error:  # a hostile file makes the library raise almost anything, UnicodeDecodeError for one
     show("error: " + str(error))
     code = 1
 os.write(1, b"%d %d\n" % (code, total - len(head) - len(tail)) + head + tail)
@@ -176,10 +177,10 @@ def _sql(sandbox: Sandbox, arguments: Mapping[str, str], limits: Limits) -> Obse
     if result.timed_out:
         return Observation(text=_stopped("", limits), timed_out=True)
     if result.exit_code is not None and result.exit_code > 128:
-        return _refused("the query was killed: it used too much memory", result.exit_code)
+        return _refused("the query was killed, as for too much memory", result.exit_code)
     header, separator, body = result.stdout.partition(b"\n")
-    if not separator:
-        raise SandboxError(f"the sql tool ended with {result.exit_code}: {result.stderr_tail[-500:]!r}")
+    if not separator:  # it started: no room, no memory or no process more are what the agent left it
+        return _refused(f"the query was not answered: its process ended with status {result.exit_code}")
     code, dropped = map(int, header.split())
     text, omitted = bounded_text(body, limits.output_bytes, dropped)
     return Observation(text=text, omitted_bytes=omitted, exit_code=code)

@@ -106,6 +106,7 @@ class Column(Skill[Table | View]):
     command = "alter table {table} add {column} text"
     near_misses = (
         "alter table {table} add {column} integer",
+        'alter table {table} add "{column} text"',
         "alter table {table} add {column} text default '{table}'",
         "alter table {table} rename {right} to {column}",
         "create table {column} as select * from {table}",

@@ -46,6 +46,11 @@ def definition(name: str, table: Table) -> str:
     return f"create table {name} ({', '.join(f'{column} {kind}' for column, kind in table.columns)})"
 
 
+def described(table: Table) -> list[tuple[Value, ...]]:
+    """What SQLite says of the columns: name, type, not null, default, place in the primary key, hidden."""
+    return [(column, kind, 0, None, 0, 0) for column, kind in table.columns]
+
+
 def built(state: State) -> sqlite3.Connection:
     """A database in memory with the tables of `state`; whoever asks for it closes it."""
     connection = sqlite3.connect(":memory:", isolation_level=None)
@@ -88,7 +93,9 @@ def _shows(connection: sqlite3.Connection, name: str, thing: Table | View) -> bo
     expected = [_typed(row) for row in thing.rows]
     if isinstance(thing, Table):
         (text,) = connection.execute("select sql from sqlite_schema where name = ?", (name,)).fetchone()
-        if re.sub(r'"', "", text.lower()) != definition(name, thing):
+        found = connection.execute(f"pragma table_xinfo({name})")
+        told = [(column.lower(), kind.lower(), *rest) for _, column, kind, *rest in found]
+        if re.sub(r'"', "", text.lower()) != definition(name, thing) or told != described(thing):
             return False
     elif thing.ordered and rows != expected:
         return False

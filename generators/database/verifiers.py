@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from factory.core.digest import Json
 from generators.composition import Composition
 from generators.database.data import Database
-from generators.database.model import State, Table, View
+from generators.database.model import State, Table, View, definition, described
 from generators.skill import changed
 
 
@@ -50,8 +50,9 @@ def _objects(state: State) -> dict[str, Json]:
 
 
 def _table(name: str, table: Table) -> Json:
-    columns = ",".join(f"{column} {kind}" for column, kind in table.columns)
-    return {"type": "table", "sql": f"create table {name}({columns})", "rows": _rows(table.rows)}
+    columns: list[Json] = [list(column) for column in described(table)]
+    shape: dict[str, Json] = {"columns": columns, "indexes": [], "references": []}
+    return {"type": "table", "sql": definition(name, table), **shape, "rows": _rows(table.rows)}
 
 
 def _view(view: View) -> Json:

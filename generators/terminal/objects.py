@@ -107,7 +107,13 @@ class Link(Skill[Node]):
     clauses = ("link {link} to {file}", "make {link} a link to {file}")
     sentence = "Make {link} a symbolic link to the file {file}."
     command = "ln -s {file} {link}"
-    near_misses = ("ln -s {link} {file}", "cp {file} {link}", "ln {file} {link}", "ln -sf {link} {link}")
+    near_misses = (
+        "ln -s {link} {file}",
+        "cp {file} {link}",
+        "ln {file} {link}",
+        "ln -sf {link} {link}",
+        "ln -s {file}/ {link}",
+    )
 
     def prepare(self, slots: Slots, names: Names) -> dict[str, Node]:
         return {slots["file"]: some_file(names)}

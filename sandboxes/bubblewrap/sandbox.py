@@ -24,12 +24,12 @@ from sandboxes.bubblewrap.session import Hands, Session
 from sandboxes.contract import WORKSPACE, CommandResult, ProcessResult, Sandbox, Snapshot
 from sandboxes.export import entered, scan
 from sandboxes.faults import machine_faults
-from sandboxes.files import read_argv, read_result, write_argv, write_result
+from sandboxes.files import FILE_S, read_argv, read_result, write_argv, write_result
 from sandboxes.folders import load_tree
 from sandboxes.grace import Look
 from sandboxes.layers import LayerCache, Lease
 from sandboxes.meter import Meter
-from sandboxes.shell import SHELL, limit_script, opening_script
+from sandboxes.shell import ENTER, SHELL, limit_script, opening_script
 from sandboxes.snapshots import SCRATCH, Shell, check_tree, scratch_digest, siblings
 from sandboxes.spec import HOME, USER, memory_of_all, shell_environment
 
@@ -40,7 +40,7 @@ _NAMESPACES = (
     "--unshare-user --unshare-ipc --unshare-pid --unshare-net --unshare-uts --unshare-cgroup-try "
     f"--uid {USER} --gid {USER} --hostname sandbox --cap-drop ALL --die-with-parent --new-session"
 ).split()
-_ROOT = f"--dev-bind {ROOT} / --proc /proc --chdir {WORKSPACE} --".split()
+_ROOT = f"--dev-bind {ROOT} / --proc /proc --chdir / --".split()
 FOLDERS = (("workspace", WORKSPACE), ("tmp", "/tmp"), ("home", HOME), ("shm", "/dev/shm"))
 """Folders of a box and where the sandbox has them, writable."""
 
@@ -159,17 +159,18 @@ class BubblewrapSandbox:
     def process(self, argv: list[str], *, stdin: bytes, timeout_s: float, output_bytes: int) -> ProcessResult:
         self._check_running()
         with Pipes() as pipes:
-            script = limit_script(self._spec, bash=False, processes=True) + ' && printf s >&3 && exec "$@" 3>&-'
+            limits = limit_script(self._spec, bash=False, processes=True)
+            script = f'{ENTER} && {limits} && printf s >&3 && exec "$@" 3>&-'
             job = self._spawn(["/bin/sh", "-c", script, "sh", *argv], pipes.theirs)
             pipes.close_theirs()
             return self._meter.process(Collector(pipes, stdin, output_bytes).collect(timeout_s, lambda: self._end(job)))
 
     def read_file(self, path: str, limit: int) -> bytes:
-        result = self.process(read_argv(path, limit), stdin=b"", timeout_s=20, output_bytes=limit + 1)
+        result = self.process(read_argv(path, limit), stdin=b"", timeout_s=FILE_S, output_bytes=limit + 1)
         return read_result(result, path)
 
     def write_file(self, path: str, data: bytes) -> None:
-        result = self.process(write_argv(path), stdin=data, timeout_s=20, output_bytes=1024)
+        result = self.process(write_argv(path), stdin=data, timeout_s=FILE_S, output_bytes=1024)
         write_result(result, path)
 
     def stop(self) -> None:

@@ -150,14 +150,14 @@ class Container:
             raise SandboxLost(f"a helper in the container ended with {code}: {said.kept.decode(errors='replace').strip()}")
 
     def enter(self, argv: list[str]) -> ExecStream:
-        """Start `argv` as the agent with the sandbox's variables and no others."""
+        """Start `argv` as the agent with the sandbox's variables and no others, at the root (`sandboxes.shell.ENTER`)."""
         variables = [f"{name}={value}" for name, value in self.environment.items()]
         return ExecStream(
             self._engine,
             self._id,
             ["/usr/bin/env", "-i", *variables, *argv],
             user=f"{USER}:{USER}",
-            workdir=WORKSPACE,
+            workdir="/",
         )
 
     def interrupt(self, started: float, shell: str = shlex.join(SHELL), first: int = 0) -> Look | None:

@@ -21,11 +21,14 @@ from sandboxes.docker.container import ENGINE_FAULTS, FOLDERS, Container, Docker
 from sandboxes.docker.process import Collected
 from sandboxes.docker.session import GRACE_S, Hands, Session
 from sandboxes.faults import machine_faults
-from sandboxes.files import read_argv, read_result, write_argv, write_result
+from sandboxes.files import FILE_S, read_argv, read_result, write_argv, write_result
 from sandboxes.folders import load_tree
 from sandboxes.meter import Meter
-from sandboxes.shell import SHELL, limit_script, opening_script
+from sandboxes.shell import ENTER, SHELL, limit_script, opening_script
 from sandboxes.snapshots import SCRATCH, Shell, check_tree, scratch_digest, siblings
+
+ALL_KILLED = b"[nothing more could start, so all processes were killed, the shell among them; this is a new shell]\n"
+"""Said before the output of the first command after that."""
 
 
 class DockerSandbox:
@@ -48,6 +51,7 @@ class DockerSandbox:
         self._spec, self._blobs, self._fork = spec, blobs, fork
         self._container = Container(engine, image, spec, blobs)
         self._session: Session | None = None
+        self._said = b""
         self._meter = Meter()
         self._shell = Shell(blobs, self._new_session, [*self._container.environment, "PWD", "OLDPWD", "SHLVL"])
         self._stopped = self._closed = False
@@ -83,14 +87,30 @@ class DockerSandbox:
         hands = Hands(
             spawn=lambda: self._container.enter(SHELL), interrupt=self._container.interrupt, end=self._container.kill_all
         )
-        self._session = Session(hands, opening)
+        self._session, self._said = Session(hands, opening, self._said), b""
         return self._session
 
     @machine_faults(*ENGINE_FAULTS)
     def process(self, argv: list[str], *, stdin: bytes, timeout_s: float, output_bytes: int) -> ProcessResult:
         self._check_running()
+        try:
+            return self._process(argv, stdin, timeout_s, output_bytes)
+        except SandboxLost:
+            # It did not start. Processes of the agent beside it can take all the room or kill whatever appears, so that is
+            # the machine's fault only when it does not start without them either.
+            self._clear()
+            return self._process(argv, stdin, timeout_s, output_bytes)
+
+    def _clear(self) -> None:
+        """Kill every process; the next command says so, if there was a shell. Raises SandboxLost."""
+        self._container.kill_all()
+        if self._session is not None and not self._session.closed:
+            self._session.abandon()
+            self._said = ALL_KILLED
+
+    def _process(self, argv: list[str], stdin: bytes, timeout_s: float, output_bytes: int) -> ProcessResult:
         limits = limit_script(self._spec, bash=False, processes=False)
-        script = f'{limits} && printf "s%d " $$ >&2 && {{ "$@"; code=$?; times >&2; exit $code; }}'
+        script = f'{ENTER} && {limits} && printf "s%d " $$ >&2 && {{ "$@"; code=$?; times >&2; exit $code; }}'
         started = time.monotonic()
         stream = self._container.enter(["/bin/sh", "-c", script, "sh", *argv])
         try:
@@ -100,17 +120,17 @@ class DockerSandbox:
             if not done:
                 self._container.interrupt(started, shell="", first=collected.pid)
                 if not stream.pump(time.monotonic() + GRACE_S, collected.take) and not stream.ended:
-                    self._container.kill_all()
+                    self._clear()
             code = stream.exit_code() if done else None
             return self._meter.process(collected.result(code, time.monotonic() - started, timed_out=not done))
         finally:
             stream.close()
 
     def read_file(self, path: str, limit: int) -> bytes:
-        return read_result(self.process(read_argv(path, limit), stdin=b"", timeout_s=20, output_bytes=limit + 1), path)
+        return read_result(self.process(read_argv(path, limit), stdin=b"", timeout_s=FILE_S, output_bytes=limit + 1), path)
 
     def write_file(self, path: str, data: bytes) -> None:
-        write_result(self.process(write_argv(path), stdin=data, timeout_s=20, output_bytes=1024), path)
+        write_result(self.process(write_argv(path), stdin=data, timeout_s=FILE_S, output_bytes=1024), path)
 
     @machine_faults(*ENGINE_FAULTS)
     def stop(self) -> None:
@@ -156,6 +176,7 @@ class DockerSandbox:
         if self._session is not None:
             self._session.close()
             self._session = None
+        self._said = b""
         self._container.kill_all()
         self._begin(snapshot, fresh=False, checked=True)
 

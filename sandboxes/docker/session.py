@@ -42,12 +42,13 @@ class Hands:
 class Session:
     """One bash and its connection. `closed` once it ended; then a new one has to be made."""
 
-    def __init__(self, hands: Hands, opening: bytes) -> None:
+    def __init__(self, hands: Hands, opening: bytes, said: bytes = b"") -> None:
+        """`said` is shown before the output of the first command."""
         self._hands = hands
         self._stream = hands.spawn()
         self._stream.send(b"exec 3>&2 4>&1 2>&1 && " + opening)
         self._frames = Frames()
-        self._early = b""
+        self._early = said
         self.closed = False
 
     def run(self, command: bytes, timeout_s: float, output_bytes: int) -> CommandResult:

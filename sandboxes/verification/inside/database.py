@@ -10,7 +10,8 @@ The specification:
     view     "asked": one check for each asked-for step, one for views on other data, and one for the rest;
              "whole": one check each for the objects, the tables' rows, what views show, and the file's health
     objects  {name: object}, all that the database should hold; an object has `type` (table, view), `rows`, for a
-             table `sql` in its plain form, for a view `columns` (null: any name) and `ordered`
+             table `sql` and what the library should say of it (`columns`, `indexes`, `references`, as
+             `database_reader` has them), for a view `columns` (null: any name) and `ordered`
     steps    [{name, objects}], the names that each step of the request is about
     others   [{file, rows: {view: rows}}], what each view must show on another database of the bundle
 """
@@ -101,7 +102,7 @@ def _shape_fault(expected: dict[str, Any], found: dict[str, Any]) -> str:
     if found["type"] != expected["type"]:
         return f"is a {found['type']}, not a {expected['type']}"
     if expected["type"] == "table":
-        return "" if found["sql"] == expected["sql"] else "is defined in another way"
+        return "" if found["as_defined"] else "is defined in another way"
     if found.get("fault"):
         return str(found["fault"])
     columns = found["columns"]

@@ -110,11 +110,14 @@ def read(spec: dict[str, Any], path: str, others: list[str]) -> dict[str, Any]:
         with _opened(f"file:{path}?mode=ro&immutable=1") as connection:
             _allow(connection, _READING)
             for name, kind, text in _schema(connection):
-                thing = report["objects"][name] = {"type": kind, "sql": _plain(text)}
+                thing: dict[str, Any] = {"type": kind}
+                report["objects"][name] = thing
                 expected = spec["objects"].get(name, {})
                 if kind == "view":
                     texts[name] = text
-                if kind == expected.get("type") and (kind == "view" or thing["sql"] == expected["sql"]):
+                if kind == expected.get("type") == "table":
+                    thing["as_defined"] = _as_defined(connection, name, text, expected)
+                if kind == expected.get("type") and thing.get("as_defined", True):
                     thing.update(_shown(connection, name, len(expected["rows"])))
         report["health"] = _health(path)
     except _FAULTS as error:
@@ -137,15 +140,75 @@ def _schema(connection: sqlite3.Connection) -> list[tuple[str, str, str]]:
     return [(name, kind, text if isinstance(text, str) else "") for name, kind, text in rows]
 
 
-_QUOTES = dict.fromkeys(map(ord, '"`[]'))
+def _as_defined(connection: sqlite3.Connection, name: str, text: str, expected: dict[str, Any]) -> bool:
+    """Whether a table is what it should be: by its text, and by what the library itself made of it."""
+    if _tokens(text) != _tokens(expected["sql"]):
+        return False
+    _allow(connection, _TELLING)
+    try:
+        return _told(connection, name) == {part: expected[part] for part in ("columns", "indexes", "references")}
+    finally:
+        _allow(connection, _READING)
 
 
-def _plain(text: str) -> str:
-    """A definition without quotes, case and spacing, which a rewrite by the library may change."""
-    text = " ".join(text.lower().translate(_QUOTES).split())
-    for mark in "(),":
-        text = text.replace(f" {mark}", mark).replace(f"{mark} ", mark)
-    return text
+def _told(connection: sqlite3.Connection, name: str) -> dict[str, list[Any]]:
+    """What the library says of a table, names and types without case:
+
+    columns     [name, type, not null, default, place in the primary key, hidden] of each
+    indexes     [unique, origin, partial, [[column, descending, collation, key], ...]] of each
+    references  what each foreign key tells
+    """
+
+    def ask(pragma: str, of: str) -> list[tuple[Any, ...]]:
+        quoted = of.replace('"', '""')
+        return connection.execute(f'pragma {pragma}("{quoted}")').fetchall()
+
+    columns = [
+        [str(column).lower(), " ".join(str(kind).lower().split()), *rest] for _, column, kind, *rest in ask("table_xinfo", name)
+    ]
+    indexes = [
+        [unique, origin, partial, [list(part[2:]) for part in ask("index_xinfo", index)]]
+        for _, index, unique, origin, partial in ask("index_list", name)
+    ]
+    return {"columns": columns, "indexes": indexes, "references": [list(row) for row in ask("foreign_key_list", name)]}
+
+
+_CLOSING = {'"': '"', "`": "`", "[": "]", "'": "'"}
+
+
+def _tokens(text: str) -> list[str]:
+    """A definition's words without case, its quoted names likewise and without their quotes, its marks, and its literals as
+    they are: what a rewrite by the library keeps. A quoted name is one token, whatever stands in it."""
+    tokens, at = [], 0
+    while at < len(text):
+        start, mark = at, text[at]
+        at += 1
+        if mark in _CLOSING:
+            at = _closed(text, at, _CLOSING[mark])
+            tokens.append(text[start:at] if mark == "'" else text[start + 1 : at - 1].lower())
+        elif text.startswith(("--", "/*"), start):
+            end = text.find("\n" if mark == "-" else "*/", start + 2)
+            at = len(text) if end < 0 else end + (1 if mark == "-" else 2)
+        elif _in_word(mark):
+            while at < len(text) and _in_word(text[at]):
+                at += 1
+            tokens.append(text[start:at].lower())
+        elif not mark.isspace():
+            tokens.append(mark)
+    return tokens
+
+
+def _closed(text: str, at: int, mark: str) -> int:
+    """Where a quoted part that began before `at` is over; its mark twice stands for itself, but for a bracket."""
+    while (end := text.find(mark, at)) >= 0:
+        if mark == "]" or text[end + 1 : end + 2] != mark:
+            return end + 1
+        at = end + 2
+    return len(text)
+
+
+def _in_word(mark: str) -> bool:
+    return mark.isalnum() or mark in "_$" or mark > "\x7f"
 
 
 def _shown(connection: sqlite3.Connection, name: str, rows: int) -> dict[str, Any]:
@@ -226,6 +289,8 @@ def _decodes(raw: bytes) -> bool:
 
 
 _READING = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE}
+_TELLING = _READING | {sqlite3.SQLITE_PRAGMA}
+_PRAGMAS = {"table_xinfo", "index_list", "index_xinfo", "foreign_key_list"}
 _CREATING = _READING | {sqlite3.SQLITE_CREATE_VIEW, sqlite3.SQLITE_INSERT, sqlite3.SQLITE_UPDATE}
 _REFUSED_FUNCTIONS = {"load_extension", "fts3_tokenizer", "random", "randomblob", "zeroblob"}
 
@@ -237,6 +302,8 @@ def _allow(connection: sqlite3.Connection, actions: set[int]) -> None:
         allowed = action in actions
         if action in (sqlite3.SQLITE_INSERT, sqlite3.SQLITE_UPDATE):
             allowed = allowed and first in ("sqlite_master", "sqlite_schema")
+        if action == sqlite3.SQLITE_PRAGMA:
+            allowed = allowed and first in _PRAGMAS
         if action == sqlite3.SQLITE_FUNCTION:
             allowed = allowed and str(second).lower() not in _REFUSED_FUNCTIONS
         return sqlite3.SQLITE_OK if allowed else sqlite3.SQLITE_DENY

@@ -57,39 +57,39 @@ def _result(name: str, faults: list[str]) -> dict[str, str]:
 
 
 def _asked(spec: dict[str, Any], root: int) -> list[dict[str, str]]:
-    tree = spec["tree"]
+    tree, folders = spec["tree"], _folders(spec["tree"])
     asked = {path for step in spec["steps"] for path in step["paths"]}
     results = [
-        _result(step["name"], [fault for path in step["paths"] for fault in _path_faults(root, path, tree.get(path))])
+        _result(step["name"], [fault for path in step["paths"] for fault in _path_faults(root, path, tree.get(path), folders)])
         for step in spec["steps"]
     ]
-    rest = [fault for path in sorted(tree) if path not in asked for fault in _path_faults(root, path, tree[path])]
+    rest = [fault for path in sorted(tree) if path not in asked for fault in _path_faults(root, path, tree[path], folders)]
     found, fault = _listing(root)
     rest += [fault] if fault else []
     rest += [f"{path!a} was not there before" for path in sorted(found) if path not in tree and path not in asked]
     return [*results, _result("nothing else changed", rest)]
 
 
-def _path_faults(root: int, path: str, expected: dict[str, Any] | None) -> list[str]:
+def _path_faults(root: int, path: str, expected: dict[str, Any] | None, folders: set[str]) -> list[str]:
     """What is wrong at one path, told in words; nothing when it is as expected (`None`: absent)."""
     try:
         with _Folder(root, path) as (folder, name):
             status = os.lstat(name, dir_fd=folder)
             if expected is None:
                 return [f"{path!a} is still there"]
-            return [f"{path!a} {fault}" for fault in _entry_faults(folder, name, status, expected)]
+            return [f"{path!a} {fault}" for fault in _entry_faults(folder, name, status, expected, folders)]
     except OSError as error:
         if error.errno not in REFUSALS:
             raise
         return [] if expected is None else [f"{path!a} is not there"]
 
 
-def _entry_faults(folder: int, name: str, status: os.stat_result, expected: dict[str, Any]) -> list[str]:
+def _entry_faults(folder: int, name: str, status: os.stat_result, expected: dict[str, Any], folders: set[str]) -> list[str]:
     kind = _kind(status.st_mode)
     if kind != expected["kind"]:
         return [f"is a {kind}, not a {expected['kind']}"]
     if kind == "link":
-        return [] if _leads_to(folder, name, expected) else ["leads elsewhere"]
+        return [] if _leads_to(folder, name, expected, folders) else ["leads elsewhere"]
     if kind == "directory":
         return []
     faults = []
@@ -127,7 +127,7 @@ class _Folder:
 
 
 def _whole(spec: dict[str, Any], root: int) -> list[dict[str, str]]:
-    tree = spec["tree"]
+    tree, folders = spec["tree"], _folders(spec["tree"])
     found, fault = _listing(root)
     kinds: list[str] = []
     contents: list[str] = []
@@ -144,7 +144,7 @@ def _whole(spec: dict[str, Any], root: int) -> list[dict[str, str]]:
                     contents.append(f"{path!a} has other content")
         elif expected["kind"] == "link":
             with _Folder(root, path) as (folder, name):
-                if not _leads_to(folder, name, expected):
+                if not _leads_to(folder, name, expected, folders):
                     links.append(f"{path!a} leads elsewhere")
     missing = sorted(tree.keys() - found.keys())
     extra = sorted(found.keys() - tree.keys())
@@ -209,12 +209,23 @@ def _digest(folder: int, name: str, size: int, expected_size: int) -> str:
     return digest.hexdigest()
 
 
-def _leads_to(folder: int, name: str, expected: dict[str, Any]) -> bool:
-    """Whether a link's text names the expected place, relative to its folder or below /workspace."""
+def _folders(tree: dict[str, Any]) -> set[str]:
+    """The paths of a tree's folders, its root among them."""
+    return {".", *(path for path, entry in tree.items() if entry["kind"] == "directory")}
+
+
+def _leads_to(folder: int, name: str, expected: dict[str, Any], folders: set[str]) -> bool:
+    """Whether a link's text names the expected place, relative to its folder or below /workspace.
+
+    A text that ends with a slash, or with one and a dot, leads to folders alone: with it a link to a file leads nowhere.
+    """
     target = os.readlink(name, dir_fd=folder)
     if target == expected["target"]:
         return True
     if ".." in target.split("/"):
+        return False
+    place = posixpath.normpath(posixpath.join(expected["folder"], expected["target"]))
+    if target.endswith(("/", "/.")) and place.removeprefix("/workspace/") not in folders:
         return False
     if target.startswith("/workspace/"):
         target = posixpath.relpath(target, posixpath.join("/workspace", expected["folder"]))

@@ -150,6 +150,8 @@ class FaultySandbox:
     def close(self) -> None:
         self.closed = True
         self._sandbox.close()
+        if not self.verifies:
+            self._faulty.meet("close")
 
     def __enter__(self) -> Self:
         return self

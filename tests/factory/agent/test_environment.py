@@ -217,6 +217,27 @@ def test_faults_of_the_infrastructure_are_masked(
     assert all(sandbox.closed for sandbox in faulty.opened)
 
 
+def test_a_sandbox_that_cannot_be_removed_is_logged_and_the_outcome_stands(
+    backend: Backend, blobs: MemoryBlobs, caplog: pytest.LogCaptureFixture
+) -> None:
+    outcome = replay(hello(blobs), [HELLO], Faulty(backend, close=[SandboxError("the engine is busy")]), blobs)
+    assert outcome.solved
+    assert "not removed" in caplog.text and "the engine is busy" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("method", "action"),
+    [
+        ("read_file", Action("edit", {"path": "a.txt", "line": "1", "text": "hello"})),
+        ("write_file", Action("edit", {"path": "a.txt", "line": "1", "text": "hello"})),
+        ("process", Action("sql", {"query": "select 1"})),
+    ],
+)
+def test_a_tool_whose_process_is_not_to_be_had_masks(backend: Backend, blobs: MemoryBlobs, method: str, action: Action) -> None:
+    outcome = replay(hello(blobs), [action], Faulty(backend, **{method: [SandboxLost("gone")]}), blobs)
+    assert (outcome.kind, outcome.reason) == (OutcomeKind.MASKED, Termination.ENVIRONMENT_LOST)
+
+
 def test_a_fault_of_the_machine_under_verifiers_that_share_a_sandbox_is_masked(backend: Backend, blobs: MemoryBlobs) -> None:
     faulty = Faulty(backend, verify=[SandboxLost("gone")])
     outcome = replay(hello(blobs), [HELLO, SUBMIT], faulty, blobs)

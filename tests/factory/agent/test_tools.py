@@ -141,6 +141,33 @@ def test_a_wrong_query_is_told(sandbox: Sandbox, query: str, error: str) -> None
     assert seen.text.startswith(error)
 
 
+@pytest.mark.parametrize(
+    "queries",
+    [
+        ["select json_extract('{}', cast(x'ff' as text))"],
+        [
+            "pragma writable_schema = on; insert into sqlite_schema values ('view', 'v', 'v', 0, "
+            "cast('create view v as select 1 as \"' || cast(x'ff' as text) || '\"' as text))",
+            "select * from v",
+        ],
+        ["select " + "(" * 5000 + "1" + ")" * 5000],
+        ["pragma hard_heap_limit = 1; select 1"],
+    ],
+)
+def test_whatever_a_query_makes_the_library_raise_is_told(sandbox: Sandbox, queries: list[str]) -> None:
+    told = [use(sandbox, "sql", query=query) for query in queries]
+    assert told[-1].exit_code == 1
+    assert told[-1].text.startswith("error: ")
+
+
+def test_a_query_whose_process_ends_without_an_answer_is_told(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where a shell that the agent left no process more cannot even start Python."""
+    started = sandbox.process
+    monkeypatch.setattr(sandbox, "process", lambda argv, **options: started(["sh", "-c", "exit 2"], **options))
+    told = "the query was not answered: its process ended with status 2"
+    assert use(sandbox, "sql", query="select 1") == Observation(text=told, exit_code=1)
+
+
 def test_a_failed_statement_leaves_the_earlier_ones(sandbox: Sandbox) -> None:
     assert use(sandbox, "sql", query="delete from t; select nothing").exit_code == 1
     assert use(sandbox, "sql", query="select count(*) from t").text == "0\n"

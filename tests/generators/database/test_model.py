@@ -57,6 +57,23 @@ def test_reaching_is_typed_exact_and_leaves_nothing_behind(statement: str, reach
         assert not connection.in_transaction and len(connection.serialize()) == len(before)
 
 
+@pytest.mark.parametrize(
+    ("statement", "reached"),
+    [
+        ("alter table empty add size integer", True),
+        ('alter table empty add column "size" INTEGER', True),
+        ('alter table empty add "size integer"', False),
+        ('alter table empty add size "big integer"', False),
+        ("alter table empty add size integer default 1", False),
+        ("alter table empty add size integer check (size > 0)", False),
+    ],
+)
+def test_a_column_is_what_sqlite_says_it_is(statement: str, reached: bool) -> None:
+    expected = {**TABLES, "empty": Table((("label", "text"), ("size", "integer")), ())}
+    with closing(built(TABLES)) as connection:
+        assert reaches(connection, statement, expected) is reached
+
+
 def test_an_ordered_view_is_compared_as_a_list() -> None:
     expected = {**TABLES, "line": View(("label",), (("ink",), ("pen",), ("pen",)), ordered=True)}
     with closing(built(TABLES)) as connection:

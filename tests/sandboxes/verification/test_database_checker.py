@@ -30,13 +30,26 @@ SOLVED = (
     "create view line as select price from goods order by price;"
 )
 OTHER = "create table goods (label text, price integer); insert into goods values ('pen', 1), ('nib', 4), ('nib', 8);"
+
+
+def shape(*columns: tuple[str, str]) -> dict[str, Any]:
+    """What the library says of a table without constraints."""
+    return {"columns": [[name, kind, 0, None, 0, 0] for name, kind in columns], "indexes": [], "references": []}
+
+
 OBJECTS: dict[str, Any] = {
     "goods": {
         "type": "table",
-        "sql": "create table goods(label text,price integer)",
+        "sql": "create table goods (label text, price integer)",
+        **shape(("label", "text"), ("price", "integer")),
         "rows": [["cap", 9], ["pen", 2], ["ink", 7], ["pen", 2]],
     },
-    "notes": {"type": "table", "sql": "create table notes(body text,mark integer)", "rows": [["a", None], ["b", 5]]},
+    "notes": {
+        "type": "table",
+        "sql": "create table notes (body text, mark integer)",
+        **shape(("body", "text"), ("mark", "integer")),
+        "rows": [["a", None], ["b", 5]],
+    },
     "sums": {"type": "view", "columns": ["label", None], "ordered": False, "rows": [["pen", 4], ["ink", 7], ["cap", 9]]},
     "line": {"type": "view", "columns": ["price"], "ordered": True, "rows": [[2], [2], [7], [9]]},
 }
@@ -101,6 +114,66 @@ def test_another_way_of_writing_the_same_answer_passes(place: Path) -> None:
         SELECT label, (SELECT sum(price) FROM goods WHERE goods.label = names.label) AS s FROM names;""",
     )
     assert set(states(place, "asked").values()) | set(states(place, "whole").values()) == {"passed"}
+
+
+SAME = {
+    "quotes and spacing": 'CREATE TABLE "notes"(\n  [body]  TEXT,`mark`INTEGER)',
+    "comments": "create table notes (body /* what, (it) says */ text, -- and\n mark integer)",
+    "a column added": "create table notes (body text); alter table notes add column MARK Integer",
+    "a column renamed": "create table notes (body text, number integer); alter table notes rename column number to mark",
+    "a table renamed": "create table jots (body text, mark integer); alter table jots rename to notes",
+}
+
+
+@pytest.mark.parametrize("same", SAME)
+def test_another_way_of_writing_the_same_table_passes(place: Path, same: str) -> None:
+    again(place, f"{SOLVED} drop table notes; {SAME[same]}; insert into notes values ('a', null), ('b', 5);")
+    assert set(states(place, "asked").values()) | set(states(place, "whole").values()) == {"passed"}
+
+
+OTHER_TABLES = {
+    "a name that holds the type": 'create table notes (body text, "mark integer")',
+    "a name that holds all": 'create table notes (body text); alter table notes add "mark integer"',
+    "a type that holds the type": 'create table notes (body text, mark "big integer")',
+    "two types in one": 'create table notes ("body text", mark integer)',
+    "a name that holds two columns": 'create table notes ("body text, mark integer")',
+    "a default": "create table notes (body text, mark integer default 5)",
+    "not null": "create table notes (body text not null, mark integer)",
+    "a key": "create table notes (body text primary key, mark integer)",
+    "a reference": "create table notes (body text references goods, mark integer)",
+    "a check": "create table notes (body text, mark integer check (mark <> 7))",
+    "a collation": "create table notes (body text collate nocase, mark integer)",
+    "strict": "create table notes (body text, mark integer) strict",
+}
+
+
+@pytest.mark.attack
+@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("other", OTHER_TABLES)
+def test_a_table_that_is_another_one_fails(place: Path, other: str, view: str) -> None:
+    values = "('b') , ('a')" if "two columns" in other else "('b', 5), ('a', null)"
+    if other == "not null":
+        values = "('b', 5), ('a', 5)"
+    again(place, f"{SOLVED} drop table notes; {OTHER_TABLES[other]}; insert into notes values {values};")
+    found = states(place, view)
+    assert found["nothing else changed" if view == "asked" else "objects"] == "failed"
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [
+        ('create table "A b" ([c D] text)', ["create", "table", "a b", "(", "c d", "text", ")"]),
+        ("x DEFAULT 'A  b''\"c'", ["x", "default", "'A  b''\"c'"]),
+        ("'a' 'A'", ["'a'", "'A'"]),
+        ('"a""b" `c``d` [e""f]', ['a""b', "c``d", 'e""f']),
+        ("a -- b ' c\n/* d \" e */ f--", ["a", "f"]),
+        ("a||b<=-1.5e3", ["a", "|", "|", "b", "<", "=", "-", "1", ".", "5e3"]),
+        ("'open", ["'open"]),
+        ("", []),
+    ],
+)
+def test_the_parts_of_a_definition(text: str, tokens: list[str]) -> None:
+    assert reader._tokens(text) == tokens
 
 
 def test_journal_modes_do_not_matter(place: Path) -> None:

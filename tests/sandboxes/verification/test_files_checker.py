@@ -44,6 +44,7 @@ TREE: dict[str, Any] = {
     "box": {"kind": "directory"},
     "box/link": {"kind": "link", "target": "../kept", "folder": "box"},
     "near": {"kind": "link", "target": "kept", "folder": ""},
+    "to box": {"kind": "link", "target": "box", "folder": ""},
 }
 STEPS = [{"name": "1 write", "paths": ["made"]}, {"name": "2 delete", "paths": ["gone"]}]
 VIEWS = ("asked", "whole")
@@ -60,6 +61,7 @@ def tree(tmp_path: Path) -> Path:
     (root / "tool").chmod(0o755)
     (root / "box" / "link").symlink_to("../kept")
     (root / "near").symlink_to("kept")
+    (root / "to box").symlink_to("box")
     return root
 
 
@@ -92,6 +94,25 @@ def test_a_link_may_spell_its_target_in_several_ways(tree: Path, target: str) ->
     (tree / "near").unlink()
     (tree / "near").symlink_to(target)
     assert set(states(tree, "asked").values()) | set(states(tree, "whole").values()) == {"passed"}
+
+
+@pytest.mark.parametrize("target", ["box/", "./box", "/workspace/box/.", "box//", "box/./"])
+def test_a_link_to_a_folder_may_end_as_one_does(tree: Path, target: str) -> None:
+    (tree / "to box").unlink()
+    os.symlink(target, tree / "to box")  # noqa: PTH211  (a Path drops the end)
+    assert set(states(tree, "asked").values()) | set(states(tree, "whole").values()) == {"passed"}
+
+
+@pytest.mark.attack
+@pytest.mark.parametrize(
+    "target", ["kept/", "kept/.", "./kept/", "kept//", "kept/./", "/workspace/kept/", "/workspace/./kept/."]
+)
+def test_a_link_to_a_file_that_ends_like_one_to_a_folder_leads_nowhere(tree: Path, target: str) -> None:
+    (tree / "near").unlink()
+    os.symlink(target, tree / "near")  # noqa: PTH211  (a Path drops the end)
+    assert not (tree / "near").exists()
+    assert states(tree, "asked")["nothing else changed"] == "failed"
+    assert states(tree, "whole")["links"] == "failed"
 
 
 def replace_by(path: Path, make: Callable[[Path], object]) -> None:
