@@ -2,7 +2,7 @@
 
 Refused: what reaches into other processes, makes namespaces or mounts, or speaks to parts of the kernel that tasks do not
 need. Absent: `clone3`, whose flags a filter cannot read, so that callers fall back to `clone`; and memory that no process
-shows and no file limit covers.
+shows and no file limit covers. Of a few calls only some arguments are refused.
 """
 
 from __future__ import annotations
@@ -34,3 +34,6 @@ NEW_NAMESPACES = 0x7E020080
 """All CLONE_NEW* flags: time, mount, cgroup, uts, ipc, user, pid, net."""
 FAMILIES = (1, 2, 10, 16)
 """Families of sockets that are allowed: AF_UNIX, AF_INET, AF_INET6, AF_NETLINK."""
+LEASE, NOTIFY = 1024, 1026
+"""Commands of `fcntl` that are refused: by a lease on a file, which the agent's user owns also where it is mounted read-only,
+everybody else who opens it waits; by the other a folder is watched."""

@@ -16,7 +16,7 @@ _ALLOWED = """
     accept accept4 access alarm arch_prctl bind brk cachestat capget capset chdir chmod chown clock_getres clock_gettime
     clock_nanosleep close close_range connect copy_file_range creat dup dup2 dup3 epoll_create epoll_create1 epoll_ctl
     epoll_pwait epoll_pwait2 epoll_wait eventfd eventfd2 execve execveat exit exit_group faccessat faccessat2 fadvise64
-    fallocate fchdir fchmod fchmodat fchmodat2 fchown fchownat fcntl fdatasync fgetxattr flistxattr flock fork
+    fallocate fchdir fchmod fchmodat fchmodat2 fchown fchownat fdatasync fgetxattr flistxattr flock fork
     fremovexattr fsetxattr fstat fstatfs fsync ftruncate futex futex_requeue futex_wait futex_waitv futex_wake futimesat
     get_robust_list get_thread_area getcpu getcwd getdents getdents64 getegid geteuid getgid getgroups getitimer
     getpeername getpgid getpgrp getpid getppid getpriority getrandom getresgid getresuid getrlimit getrusage getsid
@@ -41,11 +41,19 @@ _ALLOWED = """
 """
 
 
+_OTHER_COMMANDS = ((0x400, 0), (0x1, 0x1), (0x4, 0x4), (0x8, 0x8))
+"""Bits of an `fcntl` command, and their values, by which it is neither LEASE nor NOTIFY: rules can only allow."""
+
+
 def profile() -> str:
     """The profile as the engine's `seccomp=` option takes it. What it does not name ends with EPERM."""
     rules = [_allow(*_ALLOWED.split())]
     rules.append(_allow("clone", args=[{"index": 0, "value": NEW_NAMESPACES, "valueTwo": 0, "op": "SCMP_CMP_MASKED_EQ"}]))
     rules += [_allow("socket", args=[{"index": 0, "value": family, "op": "SCMP_CMP_EQ"}]) for family in FAMILIES]
+    rules += [
+        _allow("fcntl", args=[{"index": 1, "value": bits, "valueTwo": value, "op": "SCMP_CMP_MASKED_EQ"}])
+        for bits, value in _OTHER_COMMANDS
+    ]
     rules.append({"names": sorted(ABSENT), "action": "SCMP_ACT_ERRNO", "errnoRet": errno.ENOSYS})
     return json.dumps({"defaultAction": "SCMP_ACT_ERRNO", "syscalls": rules})
 

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
 
+from factory.core.blobs import MemoryBlobs
 from factory.core.errors import SandboxError
+from factory.core.files import FileTree
+from factory.core.task import Mount
 from sandboxes.contract import Sandbox
 from tests.sandboxes.attacks.conftest import GOT, Probe, ask, works
 from tests.sandboxes.conftest import Make
@@ -80,6 +85,9 @@ CALLS = {
     "memory of the first process": "open('/proc/1/mem', 'rb').read(1)",
     "descriptors of the first process": "os.listdir('/proc/1/fd')",
     "root of the first process": "os.listdir('/proc/1/root')",
+    "lease on a file": "import fcntl; fcntl.fcntl(open('mine', 'w'), 1024, 1)",
+    "lease past 32 bits": "call(72 if machine else 25, os.open('mine', 65), 1 << 32 | 1024, 1)",
+    "watch of a folder by signals": "import fcntl; fcntl.fcntl(os.open('.', 0), 1026, 2)",
     "limits of the first process": "import resource; resource.prlimit(1, resource.RLIMIT_NOFILE, (4, 4))",
 }
 """Python statements that get something which no sandbox may give."""
@@ -101,6 +109,33 @@ def test_outside_the_kernel_allows(outside: Probe, name: str) -> None:
     """The control: the same statements get through where nothing forbids them."""
     child = "pid = os.fork() or os.execlp('sleep', 'sleep', '9'); call(101 if machine else 117, 16, pid, 0, 0); os.kill(pid, 9)"
     assert GOT in outside(f"{CALL}\n{CALLS.get(name, child)}\nprint({GOT!r})")
+
+
+LEASED = """
+import fcntl, signal, time
+signal.signal(signal.SIGIO, signal.SIG_IGN)
+while True:
+    try: fcntl.fcntl(open("/opt/deps/m.py"), 1024, 1)
+    except OSError: pass
+    time.sleep(0.01)
+"""
+
+
+def test_a_shared_layer_is_not_made_to_wait_for(make: Make, blobs: MemoryBlobs) -> None:
+    """Whoever held leases on the packages that a neighbour's verifier imports had it graded as too slow."""
+    packages = (Mount(path="/opt/deps", tree=FileTree.of(blobs, {"m.py": "x = 6 * 7"}).save(blobs)),)
+    one, other = make(mounts=packages), make(mounts=packages)
+    ask(one, f"python3 -c {shlex.quote(LEASED)} & sleep 0.5")
+    started = time.monotonic()
+    assert ask(other, "cat /opt/deps/m.py", 30) == b"x = 6 * 7"
+    assert time.monotonic() - started < 10
+
+
+def test_the_commands_of_descriptors_work(inside: Probe) -> None:
+    """The control: what programs need of `fcntl`."""
+    code = "import fcntl, os; f = open('mine', 'w'); fcntl.lockf(f, 2); fcntl.flock(f, 2); fcntl.fcntl(f, 1030, 9); "
+    code += "fcntl.fcntl(f, 4, os.O_APPEND); fcntl.fcntl(f, 37, bytes([1]) + bytes(31)); print('used')"
+    assert inside(code) == "used\n"
 
 
 NEIGHBOUR = """
