@@ -76,7 +76,7 @@ class BubblewrapBackend:
                 lease=lease,
                 fork=lambda state: self.open(spec, blobs, mounts, snapshot=state),
             )
-            return BubblewrapSandbox(place, image, spec, blobs, layers, snapshot)
+            return BubblewrapSandbox(place, image, spec, blobs, layers, snapshot, watches=bool(mounts))
         except BaseException:
             lease.close()
             raise
@@ -100,7 +100,7 @@ class BubblewrapBackend:
             etc=ETC,
             folders=FOLDERS,
             bwrap=bwrap,
-            filter=seccomp.program() if os.uname().machine in seccomp.MACHINES else b"",
+            filters=_filters(),
             overlays=self._overlays,
             drop=self._drop,
         )
@@ -127,6 +127,12 @@ class BubblewrapBackend:
                 self._helper = None
         self._differences.close()
         self._layers.close()
+
+
+def _filters() -> tuple[bytes, ...]:
+    if os.uname().machine not in seccomp.MACHINES:
+        return ()
+    return seccomp.program(), seccomp.program(watches=True)
 
 
 def _policy_layers(spec: EnvironmentSpec, blobs: BlobStore, lease: Lease) -> list[tuple[str, str]]:

@@ -9,7 +9,7 @@ import errno
 import os
 import struct
 
-from sandboxes.syscalls import ABSENT, FAMILIES, LEASE, NEW_NAMESPACES, NOTIFY, REFUSED
+from sandboxes.syscalls import ABSENT, FAMILIES, LEASE, NEW_NAMESPACES, NOTIFY, REFUSED, WATCHES
 
 _AUDIT_ARCH = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 MACHINES = tuple(_AUDIT_ARCH)
@@ -25,8 +25,11 @@ _NUMBER, _ARCH, _ARGUMENTS = 0, 4, 16
 _ALLOW, _ERRNO = 0x7FFF0000, 0x00050000
 
 
-def program(machine: str | None = None) -> bytes:
-    """The filter for `machine` (this one by default). Raises ValueError for a machine whose numbers are not known."""
+def program(machine: str | None = None, *, watches: bool = False) -> bytes:
+    """The filter for `machine` (this one by default); `watches` allows to watch files.
+
+    Raises ValueError for a machine whose numbers are not known.
+    """
     machine = machine or os.uname().machine
     if machine not in _AUDIT_ARCH:
         raise ValueError(f"no system call numbers for {machine!r}")
@@ -39,7 +42,8 @@ def program(machine: str | None = None) -> bytes:
         (_AT_LEAST, 0, 1, _X32),
         _refuse(errno.ENOSYS),
     ]
-    for table, number in ((REFUSED, errno.EPERM), (ABSENT, errno.ENOSYS)):
+    absent = ABSENT if watches else ABSENT | WATCHES
+    for table, number in ((REFUSED, errno.EPERM), (absent, errno.ENOSYS)):
         for numbers in table.values():
             if (call := numbers[column]) is not None:
                 code += [(_EQUAL, 0, 1, call), _refuse(number)]

@@ -73,8 +73,8 @@ class Container:
         """All variables that the agent's processes begin with."""
         self._id = ""
 
-    def create(self, labels: dict[str, str]) -> None:
-        """Make it; `labels` tell its owner."""
+    def create(self, labels: dict[str, str], *, watches: bool) -> None:
+        """Make it; `labels` tell its owner, `watches` whether its processes may watch files."""
         self._id = self._engine.create_container(
             self._image.reference,
             ["/bin/bash", "--norc", "--noprofile", "-c", KEEPER],
@@ -82,10 +82,10 @@ class Container:
             hostname="sandbox",
             working_dir=WORKSPACE,
             labels=labels,
-            host_config=self._host_config(),
+            host_config=self._host_config(watches),
         )["Id"]
 
-    def _host_config(self) -> dict[str, object]:
+    def _host_config(self, watches: bool) -> dict[str, object]:
         limits = self._spec.limits
         disk = f"rw,exec,nosuid,nodev,size={limits.disk_bytes},nr_inodes={limits.disk_bytes // 4096 + 64}"
         writable = {WORKSPACE: "0755", HOME: "0755", "/tmp": "1777"}
@@ -96,7 +96,7 @@ class Container:
             network_mode="none",
             cap_drop=["ALL"],
             cap_add=["KILL"],  # for the keeper: processes of the agent's user lose it
-            security_opt=["no-new-privileges", f"seccomp={profile()}"],
+            security_opt=["no-new-privileges", f"seccomp={profile(watches=watches)}"],
             pids_limit=limits.processes + HARNESS_PROCESSES,
             mem_limit=memory,
             memswap_limit=memory,

@@ -10,7 +10,7 @@ import errno
 import json
 from typing import Any
 
-from sandboxes.syscalls import ABSENT, FAMILIES, NEW_NAMESPACES
+from sandboxes.syscalls import ABSENT, FAMILIES, NEW_NAMESPACES, WATCHES
 
 _ALLOWED = """
     accept accept4 access alarm arch_prctl bind brk cachestat capget capset chdir chmod chown clock_getres clock_gettime
@@ -20,7 +20,7 @@ _ALLOWED = """
     fremovexattr fsetxattr fstat fstatfs fsync ftruncate futex futex_requeue futex_wait futex_waitv futex_wake futimesat
     get_robust_list get_thread_area getcpu getcwd getdents getdents64 getegid geteuid getgid getgroups getitimer
     getpeername getpgid getpgrp getpid getppid getpriority getrandom getresgid getresuid getrlimit getrusage getsid
-    getsockname getsockopt gettid gettimeofday getuid getxattr inotify_add_watch inotify_init inotify_init1
+    getsockname getsockopt gettid gettimeofday getuid getxattr inotify_add_watch
     inotify_rm_watch io_cancel io_destroy io_getevents io_pgetevents io_setup io_submit ioctl ioprio_get ioprio_set kill
     landlock_add_rule landlock_create_ruleset landlock_restrict_self lchown lgetxattr link linkat listen listxattr
     llistxattr lremovexattr lseek lsetxattr lstat madvise membarrier mincore mkdir mkdirat mknod mknodat mlock mlock2
@@ -45,16 +45,19 @@ _OTHER_COMMANDS = ((0x400, 0), (0x1, 0x1), (0x4, 0x4), (0x8, 0x8))
 """Bits of an `fcntl` command, and their values, by which it is neither LEASE nor NOTIFY: rules can only allow."""
 
 
-def profile() -> str:
-    """The profile as the engine's `seccomp=` option takes it. What it does not name ends with EPERM."""
-    rules = [_allow(*_ALLOWED.split())]
+def profile(*, watches: bool = False) -> str:
+    """The profile as the engine's `seccomp=` option takes it; `watches` allows to watch files. What it does not name ends
+    with EPERM."""
+    rules = [_allow(*_ALLOWED.split(), *(WATCHES if watches else ()))]
     rules.append(_allow("clone", args=[{"index": 0, "value": NEW_NAMESPACES, "valueTwo": 0, "op": "SCMP_CMP_MASKED_EQ"}]))
     rules += [_allow("socket", args=[{"index": 0, "value": family, "op": "SCMP_CMP_EQ"}]) for family in FAMILIES]
     rules += [
         _allow("fcntl", args=[{"index": 1, "value": bits, "valueTwo": value, "op": "SCMP_CMP_MASKED_EQ"}])
         for bits, value in _OTHER_COMMANDS
     ]
-    rules.append({"names": sorted(ABSENT), "action": "SCMP_ACT_ERRNO", "errnoRet": errno.ENOSYS})
+    rules.append(
+        {"names": sorted(ABSENT if watches else ABSENT | WATCHES), "action": "SCMP_ACT_ERRNO", "errnoRet": errno.ENOSYS}
+    )
     return json.dumps({"defaultAction": "SCMP_ACT_ERRNO", "syscalls": rules})
 
 

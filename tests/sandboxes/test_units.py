@@ -198,9 +198,9 @@ def test_the_filter_s_program_is_well_formed() -> None:
         seccomp.program("riscv64")
 
 
-def verdict(machine: str, arch: int, number: int, *arguments: int) -> int:
+def verdict(machine: str, arch: int, number: int, *arguments: int, watches: bool = False) -> int:
     """Run the program as the kernel would; the errno it answers, 0 for allowed."""
-    code, place, accumulator = seccomp.program(machine), 0, 0
+    code, place, accumulator = seccomp.program(machine, watches=watches), 0, 0
     data = struct.pack("=iIQ6Q", number, arch, 0, *arguments, *[0] * (6 - len(arguments)))
     while True:
         operation, taken, not_taken, value = struct.unpack_from("=HBBI", code, 8 * place)
@@ -230,6 +230,8 @@ def test_what_the_filter_refuses(machine: str, arch: int, clone: int, sock: int,
     assert verdict(machine, arch, clone, 0x003D0F00) == 0  # a thread
     assert verdict(machine, arch, clone, 0x10000011) == 1  # a user namespace
     assert [verdict(machine, arch, sock, family) for family in (1, 2, 10, 16, 17, 38, 40)] == [0, 0, 0, 0, 97, 97, 97]
+    watch = 294 if machine == "x86_64" else 26
+    assert [verdict(machine, arch, watch, watches=watches) for watches in (False, True)] == [38, 0]
     fcntl = 72 if machine == "x86_64" else 25
     assert [verdict(machine, arch, fcntl, 1, command) for command in COMMANDS] == [0] * len(COMMANDS)
     assert [verdict(machine, arch, fcntl, 1, command) for command in (1024, 1026, 1 << 32 | 1024)] == [1, 1, 1]
@@ -259,9 +261,13 @@ def test_unknown_back_ends_are_the_user_s_mistake(tmp_path: Path) -> None:
 def test_the_container_s_filter_allows_nothing_that_the_other_refuses() -> None:
     """And what any program needs is among it."""
     told = json.loads(profile())
-    allowed = {name for rule in told["syscalls"] if rule["action"] == "SCMP_ACT_ALLOW" for name in rule["names"]}
+    allowed, looking = (
+        {name for rule in json.loads(text)["syscalls"] if rule["action"] == "SCMP_ACT_ALLOW" for name in rule["names"]}
+        for text in (profile(), profile(watches=True))
+    )
     assert told["defaultAction"] == "SCMP_ACT_ERRNO"
     assert not allowed & {*REFUSED, *ABSENT}
+    assert looking - allowed == {"inotify_init", "inotify_init1"}
     assert allowed >= {"execve", "openat", "read", "write", "mmap", "clone", "wait4", "pipe2", "socket", "getdents64", "rseq"}
     assert all(rule["args"] for rule in told["syscalls"] if {"clone", "socket", "fcntl"} & {*rule["names"]})
 

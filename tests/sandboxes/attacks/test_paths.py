@@ -8,6 +8,7 @@ import time
 import pytest
 
 from factory.core.blobs import MemoryBlobs
+from factory.core.errors import SandboxError
 from factory.core.files import Entry, EntryKind, FileTree
 from sandboxes.contract import Backend, Sandbox
 from tests.sandboxes.attacks.conftest import ask
@@ -112,6 +113,23 @@ def test_the_harness_s_writes_have_the_agent_s_rights_and_an_end(cell: Sandbox, 
         cell.write_file(path, b"planted")
     assert time.monotonic() - started < 10
     assert ask(cell, "ls /etc/planted /usr/bin/planted /dev/planted 2>/dev/null") == b""
+
+
+NAMES = {
+    "that does not print": "\x1b" * 60_000,
+    "half of a character": "/tmp/\ud800" + "\udcff" * 60_000,
+    "quotes": '"' * 64_000,
+}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_name_is_the_asker_s_own_affair(make: Make, name: str) -> None:
+    """What it takes on its way into a sandbox ended every sandbox of the machine."""
+    one, other = make(), make()
+    ask(other, "x=here")
+    with pytest.raises((OSError, SandboxError)):
+        one.write_file(NAMES[name], b"x")
+    assert (ask(other, "echo $x"), ask(one, "echo alive")) == (b"here\n", b"alive\n")
 
 
 def test_a_daemon_is_dead_before_files_are_read(sandbox: Sandbox, blobs: MemoryBlobs) -> None:
