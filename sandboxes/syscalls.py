@@ -39,3 +39,6 @@ FAMILIES = (1, 2, 10, 16)
 LEASE, NOTIFY = 1024, 1026
 """Commands of `fcntl` that are refused: by a lease on a file, which the agent's user owns also where it is mounted read-only,
 everybody else who opens it waits; by the other a folder is watched."""
+SHARED, ANONYMOUS = 0x01, 0x20
+"""Flags of `mmap` that are refused together: what is shared without a file stays in memory although nobody maps it any more,
+so that no process shows it."""

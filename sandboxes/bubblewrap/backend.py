@@ -20,6 +20,7 @@ from sandboxes.bubblewrap.layout import LAYERS
 from sandboxes.bubblewrap.sandbox import FOLDERS, BubblewrapSandbox, Place
 from sandboxes.clock import FOLDER, PRELOAD, PRELOAD_NAME, clock_tree
 from sandboxes.contract import Capability, ResolvedImage, Snapshot
+from sandboxes.faults import machine_faults
 from sandboxes.layers import LAYER_BYTES, LayerCache, Lease
 from sandboxes.probes import measure
 from sandboxes.spec import ETC, check_spec, version_of
@@ -58,6 +59,7 @@ class BubblewrapBackend:
                 self._images[name] = images.resolve(name)
             return self._images[name]
 
+    @machine_faults(OSError)
     def open(
         self, spec: EnvironmentSpec, blobs: BlobStore, mounts: tuple[Mount, ...] = (), *, snapshot: Snapshot | None = None
     ) -> BubblewrapSandbox:

@@ -9,7 +9,7 @@ import errno
 import os
 import struct
 
-from sandboxes.syscalls import ABSENT, FAMILIES, LEASE, NEW_NAMESPACES, NOTIFY, REFUSED, WATCHES
+from sandboxes.syscalls import ABSENT, ANONYMOUS, FAMILIES, LEASE, NEW_NAMESPACES, NOTIFY, REFUSED, SHARED, WATCHES
 
 _AUDIT_ARCH = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 MACHINES = tuple(_AUDIT_ARCH)
@@ -18,6 +18,7 @@ MACHINES = tuple(_AUDIT_ARCH)
 _CLONE = (56, 220)
 _SOCKET = (41, 198)
 _FCNTL = (72, 25)
+_MMAP = (9, 222)
 _X32 = 0x40000000
 
 _LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
@@ -49,6 +50,7 @@ def program(machine: str | None = None, *, watches: bool = False) -> bytes:
                 code += [(_EQUAL, 0, 1, call), _refuse(number)]
     code += _on(_CLONE[column], 0, [(_ANY_BIT, 0, 1, NEW_NAMESPACES), _refuse(errno.EPERM)])
     code += _on(_FCNTL[column], 1, [(_EQUAL, 1, 0, LEASE), (_EQUAL, 0, 1, NOTIFY), _refuse(errno.EPERM)])
+    code += _on(_MMAP[column], 3, [(_ANY_BIT, 0, 2, SHARED), (_ANY_BIT, 0, 1, ANONYMOUS), _refuse(errno.EPERM)])
     known = [(_EQUAL, len(FAMILIES) - place, 0, family) for place, family in enumerate(FAMILIES)]
     code += _on(_SOCKET[column], 0, [*known, _refuse(errno.EAFNOSUPPORT)])
     code.append((_RETURN, 0, 0, _ALLOW))

@@ -23,7 +23,7 @@ from sandboxes.docker.process import STDERR_BYTES, seen
 from sandboxes.docker.seccomp import profile
 from sandboxes.docker.stream import ERROR, ExecStream
 from sandboxes.docker.trees import Archive, Entries
-from sandboxes.export import MAX_DEPTH
+from sandboxes.export import MAX_DEPTH, MAX_PATH_BYTES
 from sandboxes.folders import load_tree
 from sandboxes.grace import LOAD_S, Look
 from sandboxes.shell import SHELL, HeadTail
@@ -35,6 +35,8 @@ DEATH_S = 20.0
 """Seconds that killed processes may take to be gone before the sandbox counts as lost."""
 HARNESS_S = 60.0
 """Seconds that the back end's own helpers (fill, export) may take in a container."""
+INODE_BYTES = 2048
+"""Memory that an empty file takes, its name included, bytes at most."""
 HARNESS_PROCESSES = 8
 """Processes beyond the task's limit that the back end itself may need in a container."""
 
@@ -87,11 +89,13 @@ class Container:
 
     def _host_config(self, watches: bool) -> dict[str, object]:
         limits = self._spec.limits
-        disk = f"rw,exec,nosuid,nodev,size={limits.disk_bytes},nr_inodes={limits.disk_bytes // 4096 + 64}"
+        inodes = limits.disk_bytes // 4096 + 64
+        disk = f"rw,exec,nosuid,nodev,size={limits.disk_bytes},nr_inodes={inodes}"
         writable = {WORKSPACE: "0755", HOME: "0755", "/tmp": "1777"}
         covers = {path: "ro,size=4k,mode=0755" for path in self._image.hidden if path not in writable}
         folders = {path: f"{disk},mode={mode},uid={USER},gid={USER}" for path, mode in writable.items()}
-        memory = memory_of_all(limits) + limits.disk_bytes
+        shared = f"{disk.replace('exec', 'noexec')},mode=1777"
+        memory = memory_of_all(limits) + len(FOLDERS) * (limits.disk_bytes + inodes * INODE_BYTES)
         config: dict[str, object] = self._engine.create_host_config(
             network_mode="none",
             cap_drop=["ALL"],
@@ -100,8 +104,7 @@ class Container:
             pids_limit=limits.processes + HARNESS_PROCESSES,
             mem_limit=memory,
             memswap_limit=memory,
-            shm_size=limits.disk_bytes,
-            tmpfs=covers | folders,
+            tmpfs=covers | folders | {FOLDERS["shm"]: shared},
             cpuset_cpus=self._cores(),
             ulimits=[Ulimit(name="msgqueue", soft=0, hard=0)],  # memory that all containers of a user would share
         )
@@ -199,7 +202,8 @@ class Container:
         """The trees below `folders` as one, the paths of each below its prefix. Raises SandboxLost."""
         limit = self._spec.limits.disk_bytes
         places = [f"{prefix}={folder}" for prefix, folder in folders.items()]
-        argv = [self._image.python, "-I", "-S", "-c", EXPORT, str(limit), str(MAX_DEPTH), *places]
+        bounds = [str(limit), str(MAX_DEPTH), str(MAX_PATH_BYTES)]
+        argv = [self._image.python, "-I", "-S", "-c", EXPORT, *bounds, *places]
         stream = ExecStream(self._engine, self._id, argv, user=f"{USER}:{USER}")
         entries, said = Entries(self._blobs, limit * len(folders)), HeadTail(STDERR_BYTES)
 

@@ -10,7 +10,7 @@ import errno
 import json
 from typing import Any
 
-from sandboxes.syscalls import ABSENT, FAMILIES, NEW_NAMESPACES, WATCHES
+from sandboxes.syscalls import ABSENT, ANONYMOUS, FAMILIES, NEW_NAMESPACES, SHARED, WATCHES
 
 _ALLOWED = """
     accept accept4 access alarm arch_prctl bind brk cachestat capget capset chdir chmod chown clock_getres clock_gettime
@@ -24,7 +24,7 @@ _ALLOWED = """
     inotify_rm_watch io_cancel io_destroy io_getevents io_pgetevents io_setup io_submit ioctl ioprio_get ioprio_set kill
     landlock_add_rule landlock_create_ruleset landlock_restrict_self lchown lgetxattr link linkat listen listxattr
     llistxattr lremovexattr lseek lsetxattr lstat madvise membarrier mincore mkdir mkdirat mknod mknodat mlock mlock2
-    mlockall mmap mprotect mq_getsetattr mq_notify mq_timedreceive mq_timedsend mq_unlink mremap mseal msgctl
+    mlockall mprotect mq_getsetattr mq_notify mq_timedreceive mq_timedsend mq_unlink mremap mseal msgctl
     msgrcv msgsnd msync munlock munlockall munmap nanosleep newfstatat open openat openat2 pause pidfd_open
     pidfd_send_signal pipe pipe2 pkey_alloc pkey_free pkey_mprotect poll ppoll prctl pread64 preadv preadv2 prlimit64
     pselect6 pwrite64 pwritev pwritev2 read readahead readlink readlinkat readv recvfrom recvmmsg recvmsg
@@ -49,12 +49,10 @@ def profile(*, watches: bool = False) -> str:
     """The profile as the engine's `seccomp=` option takes it; `watches` allows to watch files. What it does not name ends
     with EPERM."""
     rules = [_allow(*_ALLOWED.split(), *(WATCHES if watches else ()))]
-    rules.append(_allow("clone", args=[{"index": 0, "value": NEW_NAMESPACES, "valueTwo": 0, "op": "SCMP_CMP_MASKED_EQ"}]))
+    rules.append(_masked("clone", 0, NEW_NAMESPACES, 0))
     rules += [_allow("socket", args=[{"index": 0, "value": family, "op": "SCMP_CMP_EQ"}]) for family in FAMILIES]
-    rules += [
-        _allow("fcntl", args=[{"index": 1, "value": bits, "valueTwo": value, "op": "SCMP_CMP_MASKED_EQ"}])
-        for bits, value in _OTHER_COMMANDS
-    ]
+    rules += [_masked("fcntl", 1, bits, value) for bits, value in _OTHER_COMMANDS]
+    rules += [_masked("mmap", 3, flag, 0) for flag in (SHARED, ANONYMOUS)]
     rules.append(
         {"names": sorted(ABSENT if watches else ABSENT | WATCHES), "action": "SCMP_ACT_ERRNO", "errnoRet": errno.ENOSYS}
     )
@@ -63,3 +61,8 @@ def profile(*, watches: bool = False) -> str:
 
 def _allow(*names: str, args: list[dict[str, Any]] | None = None) -> dict[str, Any]:
     return {"names": names, "action": "SCMP_ACT_ALLOW", "args": args or []}
+
+
+def _masked(name: str, argument: int, bits: int, value: int) -> dict[str, Any]:
+    """Allow a call when `bits` of an argument have this value."""
+    return _allow(name, args=[{"index": argument, "value": bits, "valueTwo": value, "op": "SCMP_CMP_MASKED_EQ"}])

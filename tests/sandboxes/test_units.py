@@ -235,6 +235,9 @@ def test_what_the_filter_refuses(machine: str, arch: int, clone: int, sock: int,
     fcntl = 72 if machine == "x86_64" else 25
     assert [verdict(machine, arch, fcntl, 1, command) for command in COMMANDS] == [0] * len(COMMANDS)
     assert [verdict(machine, arch, fcntl, 1, command) for command in (1024, 1026, 1 << 32 | 1024)] == [1, 1, 1]
+    mmap = 9 if machine == "x86_64" else 222
+    assert [verdict(machine, arch, mmap, 0, 4096, 3, flags) for flags in (0x22, 0x20, 0x01, 0x02)] == [0, 0, 0, 0]
+    assert [verdict(machine, arch, mmap, 0, 4096, 3, flags) for flags in (0x21, 0x23, 1 << 32 | 0x40021)] == [1, 1, 1]
     assert verdict(machine, 0x40000003, read) == 38  # another architecture's numbers
     assert verdict("x86_64", 0xC000003E, 0x40000000) == 38  # x32
 
@@ -269,7 +272,7 @@ def test_the_container_s_filter_allows_nothing_that_the_other_refuses() -> None:
     assert not allowed & {*REFUSED, *ABSENT}
     assert looking - allowed == {"inotify_init", "inotify_init1"}
     assert allowed >= {"execve", "openat", "read", "write", "mmap", "clone", "wait4", "pipe2", "socket", "getdents64", "rseq"}
-    assert all(rule["args"] for rule in told["syscalls"] if {"clone", "socket", "fcntl"} & {*rule["names"]})
+    assert all(rule["args"] for rule in told["syscalls"] if {"clone", "socket", "fcntl", "mmap"} & {*rule["names"]})
 
 
 def container_allows(call: str, place: int, value: int) -> bool:
@@ -282,3 +285,5 @@ def container_allows(call: str, place: int, value: int) -> bool:
 def test_what_the_container_s_filter_refuses_of_a_call() -> None:
     assert all(container_allows("fcntl", 1, command) for command in COMMANDS)
     assert not any(container_allows("fcntl", 1, command) for command in (1024, 1026, 1 << 32 | 1024))
+    assert all(container_allows("mmap", 3, flags) for flags in (0x22, 0x20, 0x01, 0x02))
+    assert not any(container_allows("mmap", 3, flags) for flags in (0x21, 0x23, 1 << 32 | 0x40021))

@@ -88,6 +88,7 @@ CALLS = {
     "lease on a file": "import fcntl; fcntl.fcntl(open('mine', 'w'), 1024, 1)",
     "lease past 32 bits": "call(72 if machine else 25, os.open('mine', 65), 1 << 32 | 1024, 1)",
     "watch of a folder by signals": "import fcntl; fcntl.fcntl(os.open('.', 0), 1026, 2)",
+    "memory shared without a file": "import mmap; mmap.mmap(-1, 4096)",
     "watch of files": "call(294 if machine else 26, 0)",
     "limits of the first process": "import resource; resource.prlimit(1, resource.RLIMIT_NOFILE, (4, 4))",
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import time
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from factory.core.blobs import MemoryBlobs
 from factory.core.errors import SandboxError
 from factory.core.files import Entry, EntryKind, FileTree
+from factory.core.task import EnvironmentSpec, Mount
 from sandboxes.contract import Backend, Sandbox
 from tests.sandboxes.attacks.conftest import ask
 from tests.sandboxes.conftest import Make
@@ -130,6 +132,49 @@ def test_a_name_is_the_asker_s_own_affair(make: Make, name: str) -> None:
     with pytest.raises((OSError, SandboxError)):
         one.write_file(NAMES[name], b"x")
     assert (ask(other, "echo $x"), ask(one, "echo alive")) == (b"here\n", b"alive\n")
+
+
+@pytest.mark.parametrize("size", [8, 250])
+def test_a_path_is_never_longer_than_others_can_lay_out(make: Make, backend: Backend, blobs: MemoryBlobs, size: int) -> None:
+    """Relative to where it stands a path can be as long as one likes: its end tree could be neither graded nor restored."""
+    box = make()
+    code = f"import os\nfor _ in range(60): os.mkdir('d' * {size}); os.chdir('d' * {size})\nopen('leaf', 'w')"
+    ask(box, f"(cd /tmp; python3 -c {shlex.quote(code)}); python3 -c {shlex.quote(code)}")
+    state = box.snapshot()
+    assert state.scratch is not None
+    depths = [path.count("/") + 1 for path in FileTree.load(blobs, state.tree) if path.startswith("d" * size)]
+    assert depths == [61 if size == 8 else 2048 // 251 + 1]
+    box.restore(state)
+    end = box.export()
+    assert end == state.tree
+    spec = EnvironmentSpec(files=FileTree().save(blobs))
+    with backend.open(spec, blobs, (Mount(path="/submission", tree=end),)) as grading:
+        assert ask(grading, "ls -d /submission/d*/d* | wc -l") == b"1\n"
+    with backend.open(EnvironmentSpec(files=end), blobs) as again:
+        assert again.export() == end
+
+
+LEFT = {
+    "folders in folders": 'python3 -c \'import os\nfor _ in range(3000): os.mkdir("d"); os.chdir("d")\'',
+    "closed folders": "mkdir -p a/b/c; : >a/b/c/d; chmod 000 a/b/c a/b a; chmod 000 /workspace /tmp ~",
+    "names that lead elsewhere": "ln -s /usr u; ln -s . s; mkdir -- -rf; mkfifo $'\\xff\\n'",
+}
+
+
+@pytest.mark.parametrize("name", LEFT)
+def test_a_restore_clears_whatever_was_left(make: Make, name: str) -> None:
+    box = make()
+    before = box.snapshot()
+    ask(box, f"(cd /tmp; {LEFT[name]}); {LEFT[name]}")
+    box.restore(before)
+    assert box.export() == before.tree
+    assert ask(box, "ls -A /tmp ~; stat -c %a /workspace /tmp ~; ls").split()[-5:] == [
+        b"1777",
+        b"755",
+        b"a.txt",
+        b"run.sh",
+        b"src",
+    ]
 
 
 def test_a_daemon_is_dead_before_files_are_read(sandbox: Sandbox, blobs: MemoryBlobs) -> None:
