@@ -26,7 +26,7 @@ out below another folder: the kernel takes 4095 bytes in all."""
 
 _GONE = (errno.ENOENT, errno.ESTALE)
 """What was listed and is not there any more."""
-_CHANGED = (errno.ELOOP, errno.ENOTDIR, errno.ENXIO, errno.EAGAIN, errno.EACCES)
+_CHANGED = (errno.ELOOP, errno.ENOTDIR, errno.EINVAL, errno.ENXIO, errno.EAGAIN, errno.EACCES)
 """What is of another kind by now, or does not let itself be opened now."""
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -139,11 +139,13 @@ class _Walk:
         if not stat.S_ISREG(status.st_mode):
             return Entry(EntryKind.SPECIAL)
         descriptor = _open(merged, name)
-        with open(descriptor, "rb", buffering=0) as stream:
+        try:
             status = os.fstat(descriptor)
             if not stat.S_ISREG(status.st_mode) or (self.limit is not None and self.taken + status.st_size > self.limit):
                 return Entry(EntryKind.SPECIAL)
-            data = _read(stream.fileno(), status.st_size)
+            data = _read(descriptor, status.st_size)
+        finally:
+            os.close(descriptor)
         self.taken += len(data)
         digest = digest_bytes(data) if self.blobs is None else self.blobs.put(data)
         return Entry(EntryKind.FILE, digest, len(data), bool(status.st_mode & 0o100))

@@ -120,7 +120,7 @@ def visit(folder, name, path, is_folder, depth, length):
             with opened(folder, name, os.O_RDONLY | os.O_DIRECTORY) as (inner, _):
                 walk(inner, path + "/", depth + 1, length + 1)
     except OSError as error:
-        if error.errno in (errno.ELOOP, errno.ENOTDIR, errno.ENXIO, errno.EAGAIN, errno.EACCES):
+        if error.errno in (errno.ELOOP, errno.ENOTDIR, errno.EINVAL, errno.ENXIO, errno.EAGAIN, errno.EACCES):
             put(path, kind="special")
         elif error.errno not in (errno.ENOENT, errno.ESTALE):
             raise
@@ -151,7 +151,7 @@ roots = dict(place.split("=") for place in sys.argv[1:split])
 
 def clear(root):
     if os.stat(root).st_uid == os.getuid():
-        os.chmod(root, 0o1777 if os.stat(root).st_mode & stat.S_ISVTX else 0o755)
+        os.chmod(root, 0o1777 if root == "/tmp" else 0o755)
     aside, waiting, count = os.path.join(root, os.urandom(8).hex()), [root], 0
     while waiting:
         folder = waiting.pop()
