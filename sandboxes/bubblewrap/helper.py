@@ -223,6 +223,7 @@ class Helper:
         """Start bubblewrap with the arguments `words` in a box, on `cores` cores (0: all). The last descriptor received is
         the status pipe, the others become 0, 1, 2, ..."""
         *streams, status = received
+        argv: list[str | bytes] = [*self._options, *words]
         namespace, program = self._boxes[box]
         facts, facts_write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         actions: list[tuple[int, ...] | tuple[int, int, str, int, int]] = [
@@ -238,7 +239,7 @@ class Helper:
         try:
             job = os.posix_spawn(
                 self._bwrap,
-                [*self._options, *words],
+                argv,
                 env,
                 file_actions=actions,
                 setsigmask=[],
