@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import secrets
 import shlex
 import time
@@ -18,7 +19,7 @@ from factory.core.errors import SandboxLost
 from factory.core.files import FileTree
 from factory.core.task import EnvironmentSpec, Mount
 from sandboxes.contract import WORKSPACE, ResolvedImage
-from sandboxes.docker.inside import EXPORT, FILL, INTERRUPT, KEEPER
+from sandboxes.docker.inside import EXPORT, FILL, INTERRUPT, KEEPER, SPECIAL
 from sandboxes.docker.process import STDERR_BYTES, seen
 from sandboxes.docker.seccomp import profile
 from sandboxes.docker.stream import ERROR, ExecStream
@@ -122,9 +123,7 @@ class Container:
             archive.add_tree(self._blobs, load_tree(self._blobs, mount.tree), mount.path.strip("/"))
         self._engine.put_archive(self._id, "/", archive.data())
         self._engine.start(self._id)
-        if archive.special:
-            script = "import os, stat, sys\nfor path in sys.argv[1:]: os.mknod('/' + path, stat.S_IFSOCK | 0o644)"
-            self._harness([self._image.python, "-I", "-S", "-c", script, *archive.special], b"", user=0)
+        self._add_special([f"/{path}" for path in archive.special], user=0)
 
     def fill(self, trees: dict[str, FileTree]) -> None:
         """Make the folders of `FOLDERS` hold these trees, by their names, and nothing else. Raises SandboxLost."""
@@ -132,8 +131,15 @@ class Container:
         for name, tree in trees.items():
             archive.add_tree(self._blobs, tree, name)
         places = [f"{name}={folder}" for name, folder in FOLDERS.items()]
-        argv = [self._image.python, "-I", "-S", "-c", FILL, *places, "--", *archive.special]
-        self._harness(argv, archive.data(), user=USER)
+        self._harness([self._image.python, "-I", "-S", "-c", FILL, *places], archive.data(), user=USER)
+        named = (path.partition("/") for path in archive.special)
+        self._add_special([f"{FOLDERS[name]}/{rest}" for name, _, rest in named], user=USER)
+
+    def _add_special(self, paths: list[str], *, user: int) -> None:
+        """Make special entries; there can be more of them than arguments of a process."""
+        if paths:
+            argv = [self._image.python, "-I", "-S", "-c", SPECIAL]
+            self._harness(argv, b"\0".join(map(os.fsencode, paths)), user=user)
 
     def _harness(self, argv: list[str], stdin: bytes, *, user: int) -> None:
         stream = ExecStream(self._engine, self._id, argv, user=f"{user}:{user}")

@@ -145,9 +145,8 @@ Arguments: most bytes of each, most folders in each other, longest path of a fol
 each; paths begin with the prefix."""
 
 FILL = """
-import os, stat, sys, tarfile
-split = sys.argv.index("--")
-roots = dict(place.split("=") for place in sys.argv[1:split])
+import os, sys, tarfile
+roots = dict(place.split("=") for place in sys.argv[1:])
 
 def clear(root):
     if os.stat(root).st_uid == os.getuid():
@@ -180,10 +179,14 @@ with tarfile.open(fileobj=sys.stdin.buffer, mode="r|") as archive:
                 folders.append((member, os.path.join(roots[top], member.name)))
     for member, path in reversed(folders):
         archive.utime(member, path)
-for path in sys.argv[split + 1:]:
-    top, _, name = path.partition("/")
-    os.mknod(os.path.join(roots[top], name), stat.S_IFSOCK | 0o644)
 """
 """Make folders equal to the archive on standard input. What they hold comes up folder by folder before it is removed: however
 deep it is, no path and no line of calls gets long. Arguments: `NAME=FOLDER` for each folder, where NAME begins the paths
-of the archive that go there; `--`; paths of special entries."""
+of the archive that go there."""
+
+SPECIAL = """
+import os, stat, sys
+for path in sys.stdin.buffer.read().split(bytes(1)):
+    os.mknod(path, stat.S_IFSOCK | 0o644)
+"""
+"""Make special entries at the paths on standard input, which NULs part."""

@@ -154,6 +154,19 @@ def test_a_path_is_never_longer_than_others_can_lay_out(make: Make, backend: Bac
         assert again.export() == end
 
 
+def test_special_files_are_as_many_as_one_likes(make: Make, backend: Backend, blobs: MemoryBlobs) -> None:
+    """More of them than a process can have arguments."""
+    box = make()
+    code = "import os\nfor n in range(12000): os.mkfifo('pipe' * 50 + str(n))"
+    ask(box, f"python3 -c {shlex.quote(code)}")
+    state = box.snapshot()
+    box.restore(state)
+    assert box.export() == state.tree
+    spec = EnvironmentSpec(files=FileTree().save(blobs))
+    with backend.open(spec, blobs, (Mount(path="/submission", tree=state.tree),)) as grading:
+        assert ask(grading, "find /submission -type s | wc -l") == b"12000\n"
+
+
 LEFT = {
     "folders in folders": 'python3 -c \'import os\nfor _ in range(3000): os.mkdir("d"); os.chdir("d")\'',
     "closed folders": "mkdir -p a/b/c; : >a/b/c/d; chmod 000 a/b/c a/b a; chmod 000 /workspace /tmp ~",
