@@ -171,6 +171,9 @@ class Backend(Protocol):
     ) -> Sandbox:
         """A fresh sandbox with `spec.files` in the working directory and `spec.mounts + mounts` read-only.
 
+        `mounts` are the harness's: what it gives a verifier to look at, in a sandbox where no agent acts. Only a sandbox with
+        such mounts can watch files (inotify): all sandboxes of a machine have few watchers between them.
+
         With `snapshot`, one that begins in that state instead, checked as `restore` does. Raises SandboxError when it cannot
         be made.
         """

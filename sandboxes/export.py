@@ -8,6 +8,7 @@ empty, so equal content gives an equal digest however it came about.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import stat
 from collections.abc import Iterator
@@ -19,6 +20,14 @@ from factory.core.files import Entry, EntryKind, FileTree
 
 MAX_DEPTH = 64
 """Folders below this depth are exported as `special`: no honest tree is that deep."""
+MAX_PATH_BYTES = 2048
+"""Folders whose path below the exported one is longer are exported as `special`, so that every path of a tree can be laid
+out below another folder: the kernel takes 4095 bytes in all."""
+
+_GONE = (errno.ENOENT, errno.ESTALE)
+"""What was listed and is not there any more."""
+_CHANGED = (errno.ELOOP, errno.ENOTDIR, errno.EINVAL, errno.ENXIO, errno.EAGAIN, errno.EACCES)
+"""What is of another kind by now, or does not let itself be opened now."""
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
@@ -36,7 +45,8 @@ def scan(
 
     With `base` and `changed` (an overlay's lower tree and its open upper folder; both or neither) only what stands in the
     upper folder is read; the rest is taken from `base`. Files beyond `limit_bytes` in total (sparse
-    ones can claim any size) are entered as `special`. Raises OSError when a folder cannot be read.
+    ones can claim any size) are entered as `special`. In a folder that is written to meanwhile, what goes is left out and what
+    becomes of another kind is `special`. Raises OSError when a folder cannot be read.
     """
     walk = _Walk(blobs, limit_bytes)
     if base is not None:
@@ -82,10 +92,8 @@ class _Walk:
             path = prefix + name
             if changed is not None and name not in touched:
                 self._unchanged(path)
-            elif is_folder:
-                self._subfolder(merged, changed, name, path, depth)
             else:
-                self.entries[path] = self._leaf(merged, name)
+                self._touched(merged, changed, name, path, depth, is_folder=is_folder)
         if not names and prefix:
             self.entries[prefix[:-1]] = Entry(EntryKind.DIRECTORY)
 
@@ -98,8 +106,20 @@ class _Walk:
             if self.base[other].kind is not EntryKind.DIRECTORY or other not in self.below:
                 self.entries[other] = self.base[other]
 
+    def _touched(self, merged: int, changed: int | None, name: str, path: str, depth: int, *, is_folder: bool) -> None:
+        try:
+            if is_folder:
+                self._subfolder(merged, changed, name, path, depth)
+            else:
+                self.entries[path] = self._leaf(merged, name)
+        except OSError as error:
+            if error.errno in _CHANGED:
+                self.entries[path] = Entry(EntryKind.SPECIAL)
+            elif error.errno not in _GONE:
+                raise
+
     def _subfolder(self, merged: int, changed: int | None, name: str, path: str, depth: int) -> None:
-        if depth >= MAX_DEPTH:
+        if depth >= MAX_DEPTH or len(os.fsencode(path)) > MAX_PATH_BYTES:
             self.entries[path] = Entry(EntryKind.SPECIAL)
             return
         with entered(merged, name) as inner:
@@ -119,11 +139,13 @@ class _Walk:
         if not stat.S_ISREG(status.st_mode):
             return Entry(EntryKind.SPECIAL)
         descriptor = _open(merged, name)
-        with open(descriptor, "rb", buffering=0) as stream:
+        try:
             status = os.fstat(descriptor)
             if not stat.S_ISREG(status.st_mode) or (self.limit is not None and self.taken + status.st_size > self.limit):
                 return Entry(EntryKind.SPECIAL)
-            data = _read(stream.fileno(), status.st_size)
+            data = _read(descriptor, status.st_size)
+        finally:
+            os.close(descriptor)
         self.taken += len(data)
         digest = digest_bytes(data) if self.blobs is None else self.blobs.put(data)
         return Entry(EntryKind.FILE, digest, len(data), bool(status.st_mode & 0o100))

@@ -2,7 +2,7 @@
 
 Refused: what reaches into other processes, makes namespaces or mounts, or speaks to parts of the kernel that tasks do not
 need. Absent: `clone3`, whose flags a filter cannot read, so that callers fall back to `clone`; and memory that no process
-shows and no file limit covers.
+shows and no file limit covers. Of a few calls only some arguments are refused.
 """
 
 from __future__ import annotations
@@ -28,9 +28,17 @@ ABSENT = {
     "clone3": (435, 435), "memfd_create": (319, 279), "memfd_secret": (447, 447), "shmget": (29, 194), "msgget": (68, 186),
     "semget": (64, 190), "mq_open": (240, 180),
 }
+WATCHES = {"inotify_init": (253, None), "inotify_init1": (294, 26)}
 # fmt: on
-"""Both by name, with their numbers on x86_64 and aarch64."""
+"""All by name, with their numbers on x86_64 and aarch64."""
+# `WATCHES` are absent too, except where a verifier looks: the kernel counts them for all sandboxes of a machine together.
 NEW_NAMESPACES = 0x7E020080
 """All CLONE_NEW* flags: time, mount, cgroup, uts, ipc, user, pid, net."""
 FAMILIES = (1, 2, 10, 16)
 """Families of sockets that are allowed: AF_UNIX, AF_INET, AF_INET6, AF_NETLINK."""
+LEASE, NOTIFY = 1024, 1026
+"""Commands of `fcntl` that are refused: by a lease on a file, which the agent's user owns also where it is mounted read-only,
+everybody else who opens it waits; by the other a folder is watched."""
+SHARED, ANONYMOUS = 0x01, 0x20
+"""Flags of `mmap` that are refused together: what is shared without a file stays in memory although nobody maps it any more,
+so that no process shows it."""

@@ -20,6 +20,7 @@ from sandboxes.bubblewrap.layout import LAYERS
 from sandboxes.bubblewrap.sandbox import FOLDERS, BubblewrapSandbox, Place
 from sandboxes.clock import FOLDER, PRELOAD, PRELOAD_NAME, clock_tree
 from sandboxes.contract import Capability, ResolvedImage, Snapshot
+from sandboxes.faults import machine_faults
 from sandboxes.layers import LAYER_BYTES, LayerCache, Lease
 from sandboxes.probes import measure
 from sandboxes.spec import ETC, check_spec, version_of
@@ -58,6 +59,7 @@ class BubblewrapBackend:
                 self._images[name] = images.resolve(name)
             return self._images[name]
 
+    @machine_faults(OSError)
     def open(
         self, spec: EnvironmentSpec, blobs: BlobStore, mounts: tuple[Mount, ...] = (), *, snapshot: Snapshot | None = None
     ) -> BubblewrapSandbox:
@@ -76,7 +78,7 @@ class BubblewrapBackend:
                 lease=lease,
                 fork=lambda state: self.open(spec, blobs, mounts, snapshot=state),
             )
-            return BubblewrapSandbox(place, image, spec, blobs, layers, snapshot)
+            return BubblewrapSandbox(place, image, spec, blobs, layers, snapshot, watches=bool(mounts))
         except BaseException:
             lease.close()
             raise
@@ -100,7 +102,7 @@ class BubblewrapBackend:
             etc=ETC,
             folders=FOLDERS,
             bwrap=bwrap,
-            filter=seccomp.program() if os.uname().machine in seccomp.MACHINES else b"",
+            filters=_filters(),
             overlays=self._overlays,
             drop=self._drop,
         )
@@ -127,6 +129,12 @@ class BubblewrapBackend:
                 self._helper = None
         self._differences.close()
         self._layers.close()
+
+
+def _filters() -> tuple[bytes, ...]:
+    if os.uname().machine not in seccomp.MACHINES:
+        return ()
+    return seccomp.program(), seccomp.program(watches=True)
 
 
 def _policy_layers(spec: EnvironmentSpec, blobs: BlobStore, lease: Lease) -> list[tuple[str, str]]:

@@ -12,6 +12,7 @@ Runs as a script of its own (`python -I -S`); standard library only, everything 
 from __future__ import annotations
 
 import array
+import contextlib
 import json
 import os
 import resource
@@ -25,10 +26,12 @@ from typing import Any
 from sandboxes.bubblewrap import kernel
 from sandboxes.bubblewrap.jobs import WATCH_S, Jobs
 from sandboxes.bubblewrap.layout import BOX, Layout
-from sandboxes.bubblewrap.root import FILTER_PATH, copy_layer, enter_root
+from sandboxes.bubblewrap.root import FILTERS, copy_layer, enter_root
 
-MESSAGE_BYTES = 1 << 18
-"""The largest request, bytes."""
+MESSAGE_BYTES = 192 << 10
+"""The largest request, bytes: below what a socket takes in one piece unless the machine's settings are changed."""
+ERROR_CHARACTERS = 1000
+"""Most that is told of an error, so that the answer is read whole."""
 PAGE_BYTES = 4096
 """The smallest disk, bytes: a size of 0 would mean none at all."""
 
@@ -57,7 +60,7 @@ def main() -> None:
         return
     sys.path.clear()
     control.send(b"{}")
-    Helper(control, config["bwrap"], Layout(config), filtered=bool(config["filter"]), overlays=config["overlays"]).serve()
+    Helper(control, config["bwrap"], Layout(config), filtered=bool(config["filters"]), overlays=config["overlays"]).serve()
 
 
 class Helper:
@@ -76,8 +79,8 @@ class Helper:
             pass
         self._home = os.open("/proc/self/ns/mnt", os.O_RDONLY)
         self._cores = sorted(os.sched_getaffinity(0))
-        self._boxes: dict[int, int] = {}
-        """Box number to its open mount namespace."""
+        self._boxes: dict[int, tuple[int, str]] = {}
+        """Box number to its open mount namespace and the path of its system call filter."""
         self._jobs = Jobs()
         self._next = 0
         kernel.prctl(kernel.PR_SET_CHILD_SUBREAPER, 1)
@@ -104,7 +107,7 @@ class Helper:
         self._jobs.end_all()
 
     def _answer(self) -> bool:
-        """Serve one request. False when the other end is gone."""
+        """Receive, serve and answer one request. False when the other end is gone."""
         try:
             data, ancillary, _, _ = self._control.recvmsg(MESSAGE_BYTES, socket.CMSG_SPACE(16 * 4), socket.MSG_CMSG_CLOEXEC)
         except ConnectionResetError:
@@ -114,19 +117,38 @@ class Helper:
             received.frombytes(part)
         if not data:
             return False
-        request = json.loads(data)
-        sent: list[int] = []
-        try:
-            reply, sent = getattr(self, "do_" + request.pop("op"))(list(received), **request)
-        except OSError as error:
-            reply = {"error": f"{error.strerror or error}"}
-        finally:
-            for descriptor in received:
-                os.close(descriptor)
-        fds = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", sent))] if sent else []
-        self._control.sendmsg([json.dumps(reply).encode()], fds)
-        for descriptor in sent:
+        reply, sent = self._served(data, list(received))
+        for descriptor in received:
             os.close(descriptor)
+        return self._reply(reply, sent)
+
+    def _served(self, data: bytes, received: list[int]) -> tuple[dict[str, Any], list[int]]:
+        """The boundary of requests: JSON, then words that each follow a NUL. Whatever goes wrong with one is its answer, since
+        every sandbox of the back end ends with this process."""
+        try:
+            asked, *words = data.split(b"\0")
+            request = json.loads(asked)
+            served = getattr(self, "do_" + request.pop("op"))
+            answer: tuple[dict[str, Any], list[int]] = served(received, **request, **({"words": words} if words else {}))
+            return answer
+        except OSError as error:
+            return _refusal(error.strerror or str(error)), []
+        except Exception as error:  # noqa: BLE001 (see above)
+            return _refusal(f"{type(error).__name__}: {error}"), []
+
+    def _reply(self, reply: dict[str, Any], sent: list[int]) -> bool:
+        """Answer, with descriptors that are closed here after. False when the other end is gone."""
+        fds = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", sent))] if sent else []
+        try:
+            self._control.sendmsg([json.dumps(reply).encode()], fds)
+        except ConnectionError:
+            return False
+        except OSError as error:
+            with contextlib.suppress(OSError):  # no answer: the other end waits its time, and knows then
+                self._control.send(json.dumps(_refusal(str(error))).encode())
+        finally:
+            for descriptor in sent:
+                os.close(descriptor)
         return True
 
     def do_open(
@@ -140,11 +162,13 @@ class Helper:
         taken: int,
         inodes: int,
         memory: int,
+        watches: bool,
     ) -> tuple[dict[str, Any], list[int]]:
         """Make a box; reply its number, whether its working directory is an overlay, and an open descriptor of its folder.
 
         `layers`, the lowest last, are put under the working directory, `mounts` are paths and layers beside it; `/tmp` and
         the home begin as a copy of `scratch`. Of `disk` bytes as many as `taken` count as used by layers that are shared.
+        `watches` lets processes watch files.
         """
         root = self._layout.plan(mounts)
         kernel.unshare(kernel.CLONE_NEWNS)
@@ -165,7 +189,7 @@ class Helper:
         finally:
             kernel.enter(self._home)
         self._next += 1
-        self._boxes[self._next] = namespace
+        self._boxes[self._next] = (namespace, FILTERS[watches])
         self._jobs.limit(self._next, memory)
         return {"box": self._next, "shared": shared}, [folder]
 
@@ -194,31 +218,36 @@ class Helper:
         )
 
     def do_spawn(
-        self, received: list[int], *, box: int, args: list[str], env: dict[str, str], cores: int
+        self, received: list[int], *, box: int, words: list[bytes], env: dict[str, str], cores: int
     ) -> tuple[dict[str, Any], list[int]]:
-        """Start bubblewrap in a box, on `cores` cores (0: all). The last descriptor received is the status pipe, the
-        others become 0, 1, 2, ..."""
+        """Start bubblewrap with the arguments `words` in a box, on `cores` cores (0: all). The last descriptor received is
+        the status pipe, the others become 0, 1, 2, ..."""
         *streams, status = received
+        argv: list[str | bytes] = [*self._options, *words]
+        namespace, program = self._boxes[box]
         facts, facts_write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         actions: list[tuple[int, ...] | tuple[int, int, str, int, int]] = [
             (os.POSIX_SPAWN_DUP2, source, number) for number, source in enumerate(streams)
         ]
         actions.append((os.POSIX_SPAWN_DUP2, facts_write, _FACTS))
         if self._filter:
-            actions.append((os.POSIX_SPAWN_OPEN, _FILTER, FILTER_PATH, os.O_RDONLY, 0))
-        kernel.enter(self._boxes[box])
+            actions.append((os.POSIX_SPAWN_OPEN, _FILTER, program, os.O_RDONLY, 0))
+        kernel.enter(namespace)
         if cores:
             chosen = [self._cores[(box + place) % len(self._cores)] for place in range(cores)]
             os.sched_setaffinity(0, chosen)
         try:
             job = os.posix_spawn(
                 self._bwrap,
-                [*self._options, *args],
+                argv,
                 env,
                 file_actions=actions,
                 setsigmask=[],
                 setsigdef=_RESET,
             )
+        except BaseException:
+            os.close(facts)
+            raise
         finally:
             if cores:
                 os.sched_setaffinity(0, self._cores)
@@ -248,5 +277,9 @@ class Helper:
     def do_close(self, _: list[int], *, box: int) -> tuple[dict[str, Any], list[int]]:
         """Drop a box: its files are gone when its last process is."""
         self._jobs.forget(box)
-        os.close(self._boxes.pop(box))
+        os.close(self._boxes.pop(box)[0])
         return {}, []
+
+
+def _refusal(text: str) -> dict[str, Any]:
+    return {"error": text[:ERROR_CHARACTERS]}

@@ -153,7 +153,7 @@ def _tell(job: Job) -> None:
 
 def _first_process(facts: int) -> int:
     """The process id that bubblewrap told (it is closed after), 0 when it told none."""
-    with contextlib.suppress(BlockingIOError, ValueError), open(facts, "rb", buffering=0) as stream:
+    with contextlib.suppress(BlockingIOError, ValueError, KeyError), open(facts, "rb", buffering=0) as stream:
         return int(json.loads((stream.read(4096) or b"").partition(b"\n")[0])["child-pid"])
     return 0
 

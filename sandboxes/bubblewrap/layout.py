@@ -30,7 +30,8 @@ EMPTY = "/empty"
 LAYERS = "/layers"
 """Where the helper's root has the layers."""
 
-_DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
+_DEVICES = {"null": "null", "zero": "full", "full": "full", "random": "random", "urandom": "urandom", "tty": "tty"}
+"""Devices inside and out. `full` reads as `zero` does, but cannot be mapped: memory that is shared so no process need show."""
 _DEVICE_LINKS = (
     *(("fd", "/proc/self/fd"), ("stdin", "/proc/self/fd/0"), ("stdout", "/proc/self/fd/1"), ("stderr", "/proc/self/fd/2")),
     *(("core", "/proc/kcore"), ("ptmx", "pts/ptmx")),
@@ -66,9 +67,9 @@ def prepare(stage: str, runtime: Iterable[Sequence[str]], etc: Iterable[Sequence
     devices = f"{stage}{RUNTIME}/dev"
     for folder in ("pts", "shm"):
         os.makedirs(f"{devices}/{folder}")
-    for name in _DEVICES:
+    for name, device in _DEVICES.items():
         os.close(os.open(f"{devices}/{name}", os.O_WRONLY | os.O_CREAT | os.O_EXCL))
-        kernel.mount(f"{stage}/dev/{name}", f"{devices}/{name}", None, kernel.MS_BIND)
+        kernel.mount(f"{stage}/dev/{device}", f"{devices}/{name}", None, kernel.MS_BIND)
     for name, target in _DEVICE_LINKS:
         os.symlink(target, f"{devices}/{name}")
     kernel.mount(devices, devices, None, _SHARED)

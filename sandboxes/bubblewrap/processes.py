@@ -12,6 +12,14 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 
 def descendants(pid: int, deep: bool = True) -> list[int]:
     """The children of `pid` (all its threads'), and theirs when `deep`. What ended meanwhile is left out."""
+    found = _children(pid)
+    if deep:
+        for child in found:  # the list grows meanwhile
+            found += _children(child)
+    return found
+
+
+def _children(pid: int) -> list[int]:
     found: list[int] = []
     try:
         threads = os.listdir(f"/proc/{pid}/task")
@@ -23,7 +31,7 @@ def descendants(pid: int, deep: bool = True) -> list[int]:
                 found += map(int, stream.read().split())
         except OSError:
             continue
-    return found + [below for child in found for below in descendants(child)] if deep else found
+    return found
 
 
 def start_ticks(pid: int) -> int | None:
@@ -56,7 +64,7 @@ def private_bytes(pid: int) -> int:
     try:
         with open(f"/proc/{pid}/statm", "rb") as stream:
             _, resident, shared, *_ = map(int, stream.read().split())
-    except OSError:
+    except (OSError, ValueError):
         return 0
     return (resident - shared) * _PAGE
 

@@ -10,8 +10,8 @@ from typing import Any
 from sandboxes.bubblewrap import kernel
 from sandboxes.bubblewrap.layout import BOX, EMPTY, PLANS, prepare
 
-FILTER_PATH = "/filter.bpf"
-"""The system call filter's program."""
+FILTERS = ("/agent.bpf", "/verifier.bpf")
+"""The system call filters' programs: without watches of files, and with them."""
 
 
 def enter_root(config: dict[str, Any]) -> None:
@@ -37,9 +37,9 @@ def enter_root(config: dict[str, Any]) -> None:
     for path, target in config["links"]:
         os.symlink(target, stage + path)
     prepare(stage, config["runtime"], config["etc"])
-    if config["filter"]:
-        with open(stage + FILTER_PATH, "wb") as stream:
-            stream.write(bytes.fromhex(config["filter"]))
+    for path, program in zip(FILTERS, config["filters"], strict=False):
+        with open(stage + path, "wb") as stream:
+            stream.write(bytes.fromhex(program))
     kernel.pivot_root(stage)
     if drop is not None:
         os.setgroups([])

@@ -69,11 +69,14 @@ class BubblewrapSandbox:
         blobs: BlobStore,
         mounts: list[tuple[str, str]],
         snapshot: Snapshot | None,
+        *,
+        watches: bool,
     ) -> None:
+        """`mounts` are paths inside and names of layers; `watches` says whether processes may watch files."""
         self.image = image.resolved
         self._place, self._helper, self._spec, self._blobs = place, place.helper, spec, blobs
         self._environment = shell_environment(spec, image.environment)
-        self._mounts = mounts
+        self._mounts, self._watches = mounts, watches
         self._session: Session | None = None
         self._meter = Meter()
         self._shell = Shell(blobs, self._new_session, [*self._environment, "PWD", "OLDPWD", "SHLVL"])
@@ -113,6 +116,7 @@ class BubblewrapSandbox:
             taken=taken,
             inodes=limits.disk_bytes // INODE_BYTES + 64,
             memory=memory_of_all(limits),
+            watches=self._watches,
         )
         self._box, self.shares_layer = reply["box"], reply["shared"]
         self._disk = limits.disk_bytes - taken if self.shares_layer else limits.disk_bytes
@@ -143,8 +147,9 @@ class BubblewrapSandbox:
         return self._spawn(SHELL, descriptors)
 
     def _spawn(self, argv: list[str], descriptors: tuple[int, ...]) -> int:
-        asked = {"args": [*_NAMESPACES, *_ROOT, *argv], "env": self._environment, "cores": self._spec.cores}
-        reply, _ = self._helper.call("spawn", descriptors, box=self._box, **asked)
+        words = [*_NAMESPACES, *_ROOT, *argv]
+        asked = {"box": self._box, "env": self._environment, "cores": self._spec.cores}
+        reply, _ = self._helper.call("spawn", descriptors, words=words, **asked)
         job: int = reply["job"]
         return job
 

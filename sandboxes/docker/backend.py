@@ -205,7 +205,7 @@ class DockerBackend:
         if (clock := clock_tree(spec, blobs, image.machine)) is not None:
             link = FileTree({PRELOAD_NAME: Entry(EntryKind.LINK, target=f"{FOLDER}/{PRELOAD_NAME}")})
             inside += (Mount(path=FOLDER, tree=clock), Mount(path=PRELOAD.rpartition("/")[0], tree=link.save(blobs)))
-        return DockerSandbox(self._engine, image, spec, blobs, inside, self._labels, snapshot, fork)
+        return DockerSandbox(self._engine, image, spec, blobs, inside, self._labels, snapshot, fork, watches=bool(mounts))
 
     def capabilities(self) -> list[Capability]:
         return measure(self)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import secrets
 import shlex
 import time
@@ -18,12 +19,12 @@ from factory.core.errors import SandboxLost
 from factory.core.files import FileTree
 from factory.core.task import EnvironmentSpec, Mount
 from sandboxes.contract import WORKSPACE, ResolvedImage
-from sandboxes.docker.inside import EXPORT, FILL, INTERRUPT, KEEPER
+from sandboxes.docker.inside import EXPORT, FILL, INTERRUPT, KEEPER, SPECIAL
 from sandboxes.docker.process import STDERR_BYTES, seen
 from sandboxes.docker.seccomp import profile
 from sandboxes.docker.stream import ERROR, ExecStream
 from sandboxes.docker.trees import Archive, Entries
-from sandboxes.export import MAX_DEPTH
+from sandboxes.export import MAX_DEPTH, MAX_PATH_BYTES
 from sandboxes.folders import load_tree
 from sandboxes.grace import LOAD_S, Look
 from sandboxes.shell import SHELL, HeadTail
@@ -35,6 +36,8 @@ DEATH_S = 20.0
 """Seconds that killed processes may take to be gone before the sandbox counts as lost."""
 HARNESS_S = 60.0
 """Seconds that the back end's own helpers (fill, export) may take in a container."""
+INODE_BYTES = 2048
+"""Memory that an empty file takes, its name included, bytes at most."""
 HARNESS_PROCESSES = 8
 """Processes beyond the task's limit that the back end itself may need in a container."""
 
@@ -73,8 +76,8 @@ class Container:
         """All variables that the agent's processes begin with."""
         self._id = ""
 
-    def create(self, labels: dict[str, str]) -> None:
-        """Make it; `labels` tell its owner."""
+    def create(self, labels: dict[str, str], *, watches: bool) -> None:
+        """Make it; `labels` tell its owner, `watches` whether its processes may watch files."""
         self._id = self._engine.create_container(
             self._image.reference,
             ["/bin/bash", "--norc", "--noprofile", "-c", KEEPER],
@@ -82,26 +85,27 @@ class Container:
             hostname="sandbox",
             working_dir=WORKSPACE,
             labels=labels,
-            host_config=self._host_config(),
+            host_config=self._host_config(watches),
         )["Id"]
 
-    def _host_config(self) -> dict[str, object]:
+    def _host_config(self, watches: bool) -> dict[str, object]:
         limits = self._spec.limits
-        disk = f"rw,exec,nosuid,nodev,size={limits.disk_bytes},nr_inodes={limits.disk_bytes // 4096 + 64}"
+        inodes = limits.disk_bytes // 4096 + 64
+        disk = f"rw,exec,nosuid,nodev,size={limits.disk_bytes},nr_inodes={inodes}"
         writable = {WORKSPACE: "0755", HOME: "0755", "/tmp": "1777"}
         covers = {path: "ro,size=4k,mode=0755" for path in self._image.hidden if path not in writable}
         folders = {path: f"{disk},mode={mode},uid={USER},gid={USER}" for path, mode in writable.items()}
-        memory = memory_of_all(limits) + limits.disk_bytes
+        shared = f"{disk.replace('exec', 'noexec')},mode=1777"
+        memory = memory_of_all(limits) + len(FOLDERS) * (limits.disk_bytes + inodes * INODE_BYTES)
         config: dict[str, object] = self._engine.create_host_config(
             network_mode="none",
             cap_drop=["ALL"],
             cap_add=["KILL"],  # for the keeper: processes of the agent's user lose it
-            security_opt=["no-new-privileges", f"seccomp={profile()}"],
+            security_opt=["no-new-privileges", f"seccomp={profile(watches=watches)}"],
             pids_limit=limits.processes + HARNESS_PROCESSES,
             mem_limit=memory,
             memswap_limit=memory,
-            shm_size=limits.disk_bytes,
-            tmpfs=covers | folders,
+            tmpfs=covers | folders | {FOLDERS["shm"]: shared},
             cpuset_cpus=self._cores(),
             ulimits=[Ulimit(name="msgqueue", soft=0, hard=0)],  # memory that all containers of a user would share
         )
@@ -119,9 +123,7 @@ class Container:
             archive.add_tree(self._blobs, load_tree(self._blobs, mount.tree), mount.path.strip("/"))
         self._engine.put_archive(self._id, "/", archive.data())
         self._engine.start(self._id)
-        if archive.special:
-            script = "import os, stat, sys\nfor path in sys.argv[1:]: os.mknod('/' + path, stat.S_IFSOCK | 0o644)"
-            self._harness([self._image.python, "-I", "-S", "-c", script, *archive.special], b"", user=0)
+        self._add_special([f"/{path}" for path in archive.special], user=0)
 
     def fill(self, trees: dict[str, FileTree]) -> None:
         """Make the folders of `FOLDERS` hold these trees, by their names, and nothing else. Raises SandboxLost."""
@@ -129,8 +131,15 @@ class Container:
         for name, tree in trees.items():
             archive.add_tree(self._blobs, tree, name)
         places = [f"{name}={folder}" for name, folder in FOLDERS.items()]
-        argv = [self._image.python, "-I", "-S", "-c", FILL, *places, "--", *archive.special]
-        self._harness(argv, archive.data(), user=USER)
+        self._harness([self._image.python, "-I", "-S", "-c", FILL, *places], archive.data(), user=USER)
+        named = (path.partition("/") for path in archive.special)
+        self._add_special([f"{FOLDERS[name]}/{rest}" for name, _, rest in named], user=USER)
+
+    def _add_special(self, paths: list[str], *, user: int) -> None:
+        """Make special entries; there can be more of them than arguments of a process."""
+        if paths:
+            argv = [self._image.python, "-I", "-S", "-c", SPECIAL]
+            self._harness(argv, b"\0".join(map(os.fsencode, paths)), user=user)
 
     def _harness(self, argv: list[str], stdin: bytes, *, user: int) -> None:
         stream = ExecStream(self._engine, self._id, argv, user=f"{user}:{user}")
@@ -199,7 +208,8 @@ class Container:
         """The trees below `folders` as one, the paths of each below its prefix. Raises SandboxLost."""
         limit = self._spec.limits.disk_bytes
         places = [f"{prefix}={folder}" for prefix, folder in folders.items()]
-        argv = [self._image.python, "-I", "-S", "-c", EXPORT, str(limit), str(MAX_DEPTH), *places]
+        bounds = [str(limit), str(MAX_DEPTH), str(MAX_PATH_BYTES)]
+        argv = [self._image.python, "-I", "-S", "-c", EXPORT, *bounds, *places]
         stream = ExecStream(self._engine, self._id, argv, user=f"{USER}:{USER}")
         entries, said = Entries(self._blobs, limit * len(folders)), HeadTail(STDERR_BYTES)
 

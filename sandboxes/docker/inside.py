@@ -65,8 +65,8 @@ runs, since its own start takes time). Tells what is seen of the shell: its stat
 of the killed are not gone."""
 
 EXPORT = """
-import contextlib, json, os, stat, sys
-limit, depth_limit = int(sys.argv[1]), int(sys.argv[2])
+import contextlib, errno, json, os, stat, sys
+limit, depth_limit, path_limit = map(int, sys.argv[1:4])
 
 def put(path, size=0, data=None, **fields):
     header = json.dumps({"path": path.encode("unicode_escape").decode(), "size": size, **fields}).encode()
@@ -110,21 +110,30 @@ def leaf(folder, name, path):
     taken += len(data)
     put(path, len(data), data, kind="file", executable=bool(mode & 0o100))
 
-def walk(folder, prefix, depth):
+def visit(folder, name, path, is_folder, depth, length):
+    try:
+        if not is_folder:
+            leaf(folder, name, path)
+        elif depth >= depth_limit or length > path_limit:
+            put(path, kind="special")
+        else:
+            with opened(folder, name, os.O_RDONLY | os.O_DIRECTORY) as (inner, _):
+                walk(inner, path + "/", depth + 1, length + 1)
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.ENOTDIR, errno.EINVAL, errno.ENXIO, errno.EAGAIN, errno.EACCES):
+            put(path, kind="special")
+        elif error.errno not in (errno.ENOENT, errno.ESTALE):
+            raise
+
+def walk(folder, prefix, depth, above=0):
     with os.scandir(folder) as listing:
         names = sorted((item.name, item.is_dir(follow_symlinks=False)) for item in listing)
     for name, is_folder in names:
-        if not is_folder:
-            leaf(folder, name, prefix + name)
-        elif depth >= depth_limit:
-            put(prefix + name, kind="special")
-        else:
-            with opened(folder, name, os.O_RDONLY | os.O_DIRECTORY) as (inner, _):
-                walk(inner, prefix + name + "/", depth + 1)
+        visit(folder, name, prefix + name, is_folder, depth, above + len(os.fsencode(name)))
     if not names and depth:
         put(prefix[:-1], kind="directory")
 
-for place in sys.argv[3:]:
+for place in sys.argv[4:]:
     prefix, _, root = place.partition("=")
     taken = 0
     with opened(None, root, os.O_RDONLY | os.O_DIRECTORY) as (inner, _):
@@ -132,23 +141,33 @@ for place in sys.argv[3:]:
 os.write(1, (0).to_bytes(4, "big"))
 """
 """Write the trees below folders as a stream of entries, under the rules of `sandboxes.export`; ends with a length of 0.
-Arguments: most bytes of each, most folders in each other, then `PREFIX=FOLDER` for each; paths begin with the prefix."""
+Arguments: most bytes of each, most folders in each other, longest path of a folder that is entered, then `PREFIX=FOLDER` for
+each; paths begin with the prefix."""
 
 FILL = """
-import os, shutil, stat, sys, tarfile
-split = sys.argv.index("--")
-roots = dict(place.split("=") for place in sys.argv[1:split])
+import os, sys, tarfile
+roots = dict(place.split("=") for place in sys.argv[1:])
+
+def clear(root):
+    if os.stat(root).st_uid == os.getuid():
+        os.chmod(root, 0o1777 if root == "/tmp" else 0o755)
+    aside, waiting, count = os.path.join(root, os.urandom(8).hex()), [root], 0
+    while waiting:
+        folder = waiting.pop()
+        for name in os.listdir(folder):
+            path = os.path.join(folder, name)
+            if os.path.isdir(path) and not os.path.islink(path):
+                os.chmod(path, 0o700)
+                count += 1
+                waiting.append(f"{aside}-{count}")
+                os.rename(path, waiting[-1])
+            else:
+                os.unlink(path)
+        if folder != root:
+            os.rmdir(folder)
+
 for root in roots.values():
-    for parent, names, _ in os.walk(root):
-        for name in names:
-            if not os.path.islink(os.path.join(parent, name)):
-                os.chmod(os.path.join(parent, name), 0o700)
-    for name in os.listdir(root):
-        path = os.path.join(root, name)
-        if os.path.isdir(path) and not os.path.islink(path):
-            shutil.rmtree(path)
-        else:
-            os.unlink(path)
+    clear(root)
 folders = []
 with tarfile.open(fileobj=sys.stdin.buffer, mode="r|") as archive:
     archive.extraction_filter = lambda member, path: member
@@ -160,9 +179,14 @@ with tarfile.open(fileobj=sys.stdin.buffer, mode="r|") as archive:
                 folders.append((member, os.path.join(roots[top], member.name)))
     for member, path in reversed(folders):
         archive.utime(member, path)
-for path in sys.argv[split + 1:]:
-    top, _, name = path.partition("/")
-    os.mknod(os.path.join(roots[top], name), stat.S_IFSOCK | 0o644)
 """
-"""Make folders equal to the archive on standard input. Arguments: `NAME=FOLDER` for each folder, where NAME begins the paths
-of the archive that go there; `--`; paths of special entries."""
+"""Make folders equal to the archive on standard input. What they hold comes up folder by folder before it is removed: however
+deep it is, no path and no line of calls gets long. Arguments: `NAME=FOLDER` for each folder, where NAME begins the paths
+of the archive that go there."""
+
+SPECIAL = """
+import os, stat, sys
+for path in sys.stdin.buffer.read().split(bytes(1)):
+    os.mknod(path, stat.S_IFSOCK | 0o644)
+"""
+"""Make special entries at the paths on standard input, which NULs part."""

@@ -45,8 +45,10 @@ class DockerSandbox:
         labels: dict[str, str],
         snapshot: Snapshot | None,
         fork: Callable[[Snapshot], Sandbox],
+        *,
+        watches: bool,
     ) -> None:
-        """`fork` opens a sandbox of the same environment in another state."""
+        """`fork` opens a sandbox of the same environment in another state; `watches` says whether processes may watch files."""
         self.image = image.resolved
         self._spec, self._blobs, self._fork = spec, blobs, fork
         self._container = Container(engine, image, spec, blobs)
@@ -56,7 +58,7 @@ class DockerSandbox:
         self._shell = Shell(blobs, self._new_session, [*self._container.environment, "PWD", "OLDPWD", "SHLVL"])
         self._stopped = self._closed = False
         try:
-            self._container.create(labels)
+            self._container.create(labels, watches=watches)
             self._container.start(mounts)
             self._begin(snapshot or Snapshot(tree=spec.files), fresh=True, checked=snapshot is not None)
         except BaseException:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
@@ -296,3 +297,20 @@ def test_a_kill_at_any_moment_leaves_nothing_half(tmp_path: Path) -> None:
     assert [path.name for path in folder.iterdir() if path.name.startswith(".")] == []
     assert {path.name for path in (folder / "uses").iterdir()} == layers(folder)
     assert on_disk(folder) <= 4 * 13 * 4096
+
+
+def test_a_layer_that_cannot_be_written_is_the_machine_s_fault(
+    tmp_path: Path, blobs: MemoryBlobs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Told as such it masks one episode; as an exception of the system it ended the run."""
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "no room")
+
+    monkeypatch.setattr("sandboxes.layers.write_tree", full)
+    backend = open_backend("bubblewrap", cache=tmp_path)
+    try:
+        with pytest.raises(SandboxError, match="no room"):
+            backend.open(EnvironmentSpec(files=FileTree.of(blobs, {"a": "1"}).save(blobs)), blobs)
+    finally:
+        backend.close()

@@ -198,10 +198,10 @@ def test_the_filter_s_program_is_well_formed() -> None:
         seccomp.program("riscv64")
 
 
-def verdict(machine: str, arch: int, number: int, argument: int = 0) -> int:
+def verdict(machine: str, arch: int, number: int, *arguments: int, watches: bool = False) -> int:
     """Run the program as the kernel would; the errno it answers, 0 for allowed."""
-    code, place, accumulator = seccomp.program(machine), 0, 0
-    data = struct.pack("=iIQ6Q", number, arch, 0, argument, 0, 0, 0, 0, 0)
+    code, place, accumulator = seccomp.program(machine, watches=watches), 0, 0
+    data = struct.pack("=iIQ6Q", number, arch, 0, *arguments, *[0] * (6 - len(arguments)))
     while True:
         operation, taken, not_taken, value = struct.unpack_from("=HBBI", code, 8 * place)
         place += 1
@@ -212,6 +212,10 @@ def verdict(machine: str, arch: int, number: int, argument: int = 0) -> int:
         else:
             holds = {0x15: accumulator == value, 0x35: accumulator >= value, 0x45: bool(accumulator & value)}[operation]
             place += taken if holds else not_taken
+
+
+COMMANDS = (*range(17), 36, 37, 38, 1025, *range(1030, 1039))
+"""Commands of `fcntl` that programs need: <fcntl.h> without F_SETLEASE and F_NOTIFY."""
 
 
 @pytest.mark.parametrize(
@@ -226,6 +230,14 @@ def test_what_the_filter_refuses(machine: str, arch: int, clone: int, sock: int,
     assert verdict(machine, arch, clone, 0x003D0F00) == 0  # a thread
     assert verdict(machine, arch, clone, 0x10000011) == 1  # a user namespace
     assert [verdict(machine, arch, sock, family) for family in (1, 2, 10, 16, 17, 38, 40)] == [0, 0, 0, 0, 97, 97, 97]
+    watch = 294 if machine == "x86_64" else 26
+    assert [verdict(machine, arch, watch, watches=watches) for watches in (False, True)] == [38, 0]
+    fcntl = 72 if machine == "x86_64" else 25
+    assert [verdict(machine, arch, fcntl, 1, command) for command in COMMANDS] == [0] * len(COMMANDS)
+    assert [verdict(machine, arch, fcntl, 1, command) for command in (1024, 1026, 1 << 32 | 1024)] == [1, 1, 1]
+    mmap = 9 if machine == "x86_64" else 222
+    assert [verdict(machine, arch, mmap, 0, 4096, 3, flags) for flags in (0x22, 0x20, 0x01, 0x02)] == [0, 0, 0, 0]
+    assert [verdict(machine, arch, mmap, 0, 4096, 3, flags) for flags in (0x21, 0x23, 1 << 32 | 0x40021)] == [1, 1, 1]
     assert verdict(machine, 0x40000003, read) == 38  # another architecture's numbers
     assert verdict("x86_64", 0xC000003E, 0x40000000) == 38  # x32
 
@@ -252,8 +264,26 @@ def test_unknown_back_ends_are_the_user_s_mistake(tmp_path: Path) -> None:
 def test_the_container_s_filter_allows_nothing_that_the_other_refuses() -> None:
     """And what any program needs is among it."""
     told = json.loads(profile())
-    allowed = {name for rule in told["syscalls"] if rule["action"] == "SCMP_ACT_ALLOW" for name in rule["names"]}
+    allowed, looking = (
+        {name for rule in json.loads(text)["syscalls"] if rule["action"] == "SCMP_ACT_ALLOW" for name in rule["names"]}
+        for text in (profile(), profile(watches=True))
+    )
     assert told["defaultAction"] == "SCMP_ACT_ERRNO"
     assert not allowed & {*REFUSED, *ABSENT}
+    assert looking - allowed == {"inotify_init", "inotify_init1"}
     assert allowed >= {"execve", "openat", "read", "write", "mmap", "clone", "wait4", "pipe2", "socket", "getdents64", "rseq"}
-    assert all(rule["args"] for rule in told["syscalls"] if {"clone", "socket"} & {*rule["names"]})
+    assert all(rule["args"] for rule in told["syscalls"] if {"clone", "socket", "fcntl", "mmap"} & {*rule["names"]})
+
+
+def container_allows(call: str, place: int, value: int) -> bool:
+    """Whether a rule of the container's profile lets a call with this argument through, 64 bits compared."""
+    wanted = [rule["args"] for rule in json.loads(profile())["syscalls"] if call in rule["names"]]
+    compared = [(arg["index"], arg["value"], arg["valueTwo"]) for args in wanted for arg in args]
+    return any(index == place and value & bits == result for index, bits, result in compared)
+
+
+def test_what_the_container_s_filter_refuses_of_a_call() -> None:
+    assert all(container_allows("fcntl", 1, command) for command in COMMANDS)
+    assert not any(container_allows("fcntl", 1, command) for command in (1024, 1026, 1 << 32 | 1024))
+    assert all(container_allows("mmap", 3, flags) for flags in (0x22, 0x20, 0x01, 0x02))
+    assert not any(container_allows("mmap", 3, flags) for flags in (0x21, 0x23, 1 << 32 | 0x40021))

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
 
+from factory.core.blobs import MemoryBlobs
 from factory.core.errors import SandboxError
-from sandboxes.contract import Sandbox
+from factory.core.files import FileTree
+from factory.core.task import EnvironmentSpec, Mount
+from sandboxes.contract import Backend, Sandbox
 from tests.sandboxes.attacks.conftest import GOT, Probe, ask, works
 from tests.sandboxes.conftest import Make
 
@@ -80,6 +85,11 @@ CALLS = {
     "memory of the first process": "open('/proc/1/mem', 'rb').read(1)",
     "descriptors of the first process": "os.listdir('/proc/1/fd')",
     "root of the first process": "os.listdir('/proc/1/root')",
+    "lease on a file": "import fcntl; fcntl.fcntl(open('mine', 'w'), 1024, 1)",
+    "lease past 32 bits": "call(72 if machine else 25, os.open('mine', 65), 1 << 32 | 1024, 1)",
+    "watch of a folder by signals": "import fcntl; fcntl.fcntl(os.open('.', 0), 1026, 2)",
+    "memory shared without a file": "import mmap; mmap.mmap(-1, 4096)",
+    "watch of files": "call(294 if machine else 26, 0)",
     "limits of the first process": "import resource; resource.prlimit(1, resource.RLIMIT_NOFILE, (4, 4))",
 }
 """Python statements that get something which no sandbox may give."""
@@ -101,6 +111,44 @@ def test_outside_the_kernel_allows(outside: Probe, name: str) -> None:
     """The control: the same statements get through where nothing forbids them."""
     child = "pid = os.fork() or os.execlp('sleep', 'sleep', '9'); call(101 if machine else 117, 16, pid, 0, 0); os.kill(pid, 9)"
     assert GOT in outside(f"{CALL}\n{CALLS.get(name, child)}\nprint({GOT!r})")
+
+
+def test_only_where_a_verifier_looks_files_can_be_watched(backend: Backend, blobs: MemoryBlobs) -> None:
+    """128 watchers are all that the user has by whom every sandbox runs; a task's own mounts make no verifier's sandbox."""
+    mount = Mount(path="/opt/deps", tree=FileTree.of(blobs, {"m.py": "x = 6 * 7"}).save(blobs))
+    watch = ["python3", "-c", f"{CALL}\ncall(294 if machine else 26, 0); print('watched')"]
+    told = []
+    for own, given in (((mount,), ()), ((), (mount,))):
+        spec = EnvironmentSpec(files=FileTree().save(blobs), mounts=own)
+        with backend.open(spec, blobs, given) as opened:
+            told.append(opened.process(watch, stdin=b"", timeout_s=20, output_bytes=100).stdout)
+    assert told == [b"", b"watched\n"]
+
+
+LEASED = """
+import fcntl, signal, time
+signal.signal(signal.SIGIO, signal.SIG_IGN)
+held = open("/opt/deps/m.py")
+fcntl.fcntl(held, 1024, 1)
+time.sleep(60)
+"""
+
+
+def test_a_shared_layer_is_not_made_to_wait_for(make: Make, blobs: MemoryBlobs) -> None:
+    """Whoever held leases on the packages that a neighbour's verifier imports had it graded as too slow."""
+    packages = (Mount(path="/opt/deps", tree=FileTree.of(blobs, {"m.py": "x = 6 * 7"}).save(blobs)),)
+    one, other = make(mounts=packages), make(mounts=packages)
+    ask(one, f"python3 -c {shlex.quote(LEASED)} & sleep 0.5")
+    started = time.monotonic()
+    assert ask(other, "cat /opt/deps/m.py", 30) == b"x = 6 * 7"
+    assert time.monotonic() - started < 10
+
+
+def test_the_commands_of_descriptors_work(inside: Probe) -> None:
+    """The control: what programs need of `fcntl`."""
+    code = "import fcntl, os; f = open('mine', 'w'); fcntl.lockf(f, 2); fcntl.flock(f, 2); fcntl.fcntl(f, 1030, 9); "
+    code += "fcntl.fcntl(f, 4, os.O_APPEND); fcntl.fcntl(open('m', 'w'), 37, bytes([1]) + bytes(31)); print('used')"
+    assert inside(code) == "used\n"
 
 
 NEIGHBOUR = """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 
 import pytest
@@ -66,6 +67,45 @@ def test_memory_is_bounded_in_all_processes(small: Sandbox) -> None:
     assert works(small)
 
 
+SHARED = {
+    "by processes": ("mmap.mmap(-1, size)", "pass"),
+    "as zeros": ("mmap.mmap(os.open('/dev/zero', os.O_RDWR), size)", "pass"),
+    "by nobody": ("mmap.mmap(-1, size)", "held.madvise(mmap.MADV_DONTNEED)"),
+}
+HOLD_SHARED = """
+import mmap, os, time
+size = 100 << 20
+for _ in range(6):
+    if os.fork() == 0:
+        held = {mapped}
+        for place in range(0, size, 4096): held[place] = 1
+        {after}
+        time.sleep(2)
+        print("held", flush=True)
+        os._exit(0)
+try:
+    while True: os.wait()
+except ChildProcessError: pass
+"""
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_memory_that_is_shared_is_bounded(small: Sandbox, name: str) -> None:
+    """It is no process's own, and stays when no process maps it any more."""
+    mapped, after = SHARED[name]
+    told = ask(small, f"python3 -c {shlex.quote(HOLD_SHARED.format(mapped=mapped, after=after))}", 40)
+    assert told.splitlines().count(b"held") <= 2
+    assert works(small)
+
+
+def test_memory_is_shared_by_files(small: Sandbox) -> None:
+    """The control, in the ways that Python's own modules have; and zeros are read."""
+    code = "from multiprocessing import Array, Process; a = Array('i', [0]); p = Process(target=lambda: a.__setitem__(0, 42)); "
+    code += "p.start(); p.join(); print(a[0]); import tempfile, mmap; f = tempfile.TemporaryFile(); f.truncate(4096); "
+    code += "m = mmap.mmap(f.fileno(), 4096); m[0] = 42; print(m[0])"
+    assert ask(small, f'python3 -c "{code}"; head -c 3 /dev/zero | od -An -tu1') == b"42\n42\n   0   0   0\n"
+
+
 def test_a_process_at_its_own_limit_is_not_killed_for_its_neighbours(make: Make) -> None:
     """Three neighbours of 8 MiB each, and a process that holds all that it may for longer than two looks of the helper."""
     neighbour = 'python3 -c \'import time; x = bytes(8 << 20).replace(b"\\0", b"x"); time.sleep(3)\''
@@ -118,6 +158,22 @@ def test_no_folder_takes_more_than_the_disk(small: Sandbox, name: str) -> None:
     told = ask(small, f"d={folder}; {command}; cat $d/* | wc -c; cat $d/sum 2>/dev/null || echo 0")
     assert max(map(int, told.split()[-2:])) <= 8 << 20
     assert works(small)
+
+
+FULL = {
+    "content": "for n in 1 2 3; do head -c 30000000 /dev/zero >$d/$n; done",
+    "empty files": "for n in $(seq 20000); do : >$d/a-name-that-takes-some-room-of-its-own-in-the-kernel-$n || break; done",
+}
+
+
+@pytest.mark.parametrize("name", FULL)
+def test_full_folders_leave_room_for_the_harness(make: Make, name: str) -> None:
+    """Where the folders are memory and may hold more than the processes."""
+    box = make(limits={"memory_bytes": 96 << 20, "disk_bytes": 64 << 20})
+    ask(box, f"for d in /tmp /dev/shm ~ /workspace; do {FULL[name]}; done 2>/dev/null", 60)
+    assert works(box)
+    box.stop()
+    box.export()
 
 
 @pytest.mark.parametrize(

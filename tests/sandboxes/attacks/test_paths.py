@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import shlex
 import time
 
 import pytest
 
 from factory.core.blobs import MemoryBlobs
+from factory.core.errors import SandboxError
 from factory.core.files import Entry, EntryKind, FileTree
+from factory.core.task import EnvironmentSpec, Mount
 from sandboxes.contract import Backend, Sandbox
 from tests.sandboxes.attacks.conftest import ask
 from tests.sandboxes.conftest import Make
@@ -112,6 +115,74 @@ def test_the_harness_s_writes_have_the_agent_s_rights_and_an_end(cell: Sandbox, 
         cell.write_file(path, b"planted")
     assert time.monotonic() - started < 10
     assert ask(cell, "ls /etc/planted /usr/bin/planted /dev/planted 2>/dev/null") == b""
+
+
+NAMES = {
+    "that does not print": "\x1b" * 60_000,
+    "half of a character": "/tmp/\ud800" + "\udcff" * 60_000,
+    "quotes": '"' * 64_000,
+}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_name_is_the_asker_s_own_affair(make: Make, name: str) -> None:
+    """What it takes on its way into a sandbox ended every sandbox of the machine."""
+    one, other = make(), make()
+    ask(other, "x=here")
+    with pytest.raises((OSError, SandboxError)):
+        one.write_file(NAMES[name], b"x")
+    assert (ask(other, "echo $x"), ask(one, "echo alive")) == (b"here\n", b"alive\n")
+
+
+@pytest.mark.parametrize("size", [8, 250])
+def test_a_path_is_never_longer_than_others_can_lay_out(make: Make, backend: Backend, blobs: MemoryBlobs, size: int) -> None:
+    """Relative to where it stands a path can be as long as one likes: its end tree could be neither graded nor restored."""
+    box = make()
+    code = f"import os\nfor _ in range(60): os.mkdir('d' * {size}); os.chdir('d' * {size})\nopen('leaf', 'w')"
+    ask(box, f"(cd /tmp; python3 -c {shlex.quote(code)}); python3 -c {shlex.quote(code)}")
+    state = box.snapshot()
+    assert state.scratch is not None
+    depths = [path.count("/") + 1 for path in FileTree.load(blobs, state.tree) if path.startswith("d" * size)]
+    assert depths == [61 if size == 8 else 2048 // 251 + 1]
+    box.restore(state)
+    end = box.export()
+    assert end == state.tree
+    spec = EnvironmentSpec(files=FileTree().save(blobs))
+    with backend.open(spec, blobs, (Mount(path="/submission", tree=end),)) as grading:
+        assert ask(grading, "ls -d /submission/d*/d* | wc -l") == b"1\n"
+    with backend.open(EnvironmentSpec(files=end), blobs) as again:
+        assert again.export() == end
+
+
+def test_special_files_are_as_many_as_one_likes(make: Make, backend: Backend, blobs: MemoryBlobs) -> None:
+    """More of them than a process can have arguments."""
+    box = make()
+    code = "import os\nfor n in range(12000): os.mkfifo('pipe' * 50 + str(n))"
+    ask(box, f"python3 -c {shlex.quote(code)}")
+    state = box.snapshot()
+    box.restore(state)
+    assert box.export() == state.tree
+    spec = EnvironmentSpec(files=FileTree().save(blobs))
+    with backend.open(spec, blobs, (Mount(path="/submission", tree=state.tree),)) as grading:
+        assert ask(grading, "find /submission -type s | wc -l") == b"12000\n"
+
+
+LEFT = {
+    "folders in folders": 'python3 -c \'import os\nfor _ in range(3000): os.mkdir("d"); os.chdir("d")\'',
+    "closed folders": "mkdir -p a/b/c; : >a/b/c/d; chmod 000 a/b/c a/b a; chmod 000 /workspace /tmp ~",
+    "names that lead elsewhere": "ln -s /usr u; ln -s . s; mkdir -- -rf; mkfifo $'\\xff\\n'",
+}
+
+
+@pytest.mark.parametrize("name", LEFT)
+def test_a_restore_clears_whatever_was_left(make: Make, name: str) -> None:
+    box = make()
+    before = box.snapshot()
+    ask(box, f"(cd /tmp; {LEFT[name]}); {LEFT[name]}")
+    box.restore(before)
+    assert box.export() == before.tree
+    told = ask(box, "stat -c %a /workspace /tmp ~; ls; ls -d /tmp/d /tmp/a /tmp/u 2>/dev/null")
+    assert told.split() == [b"755", b"1777", b"755", b"a.txt", b"run.sh", b"src"]
 
 
 def test_a_daemon_is_dead_before_files_are_read(sandbox: Sandbox, blobs: MemoryBlobs) -> None:

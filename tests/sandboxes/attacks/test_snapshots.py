@@ -142,6 +142,29 @@ def test_a_hostile_state_is_the_agent_s_own_affair(pair: tuple[Sandbox, Sandbox]
     assert ask(stranger, "greet; cat a.txt; ls; ls /tmp ~") == b"hello stranger\none\na.txt\n/home/agent:\n\n/tmp:\n"
 
 
+IN_MOTION = {
+    "files that come and go": "while :; do for n in 1 2 3 4 5 6 7 8; do : >f$n; done; rm -f f?; done",
+    "folders that come and go": "while :; do mkdir -p d/e/f d/g; : >d/e/f/x; rm -rf d; done",
+    "kinds that change": """python3 -c '
+import ctypes, os
+call = ctypes.CDLL(None).renameat2
+os.mkfifo("p"); os.mkdir("d"); os.symlink("/etc", "l"); open("f", "w")
+while True:
+    for one, other in ((b"p", b"f"), (b"f", b"d"), (b"d", b"l"), (b"l", b"p")): call(-100, one, -100, other, 2)
+'""",
+}
+
+
+@pytest.mark.parametrize("name", IN_MOTION)
+@pytest.mark.parametrize("folder", ["/workspace", "/tmp"])
+def test_a_snapshot_of_files_in_motion_is_one(pair: tuple[Sandbox, Sandbox], name: str, folder: str) -> None:
+    agent, _ = pair
+    ask(agent, f"cd {folder}; ({IN_MOTION[name]}) >/dev/null 2>&1 & sleep 0.3")
+    taken = [agent.snapshot() for _ in range(6)]
+    agent.restore(taken[-1])
+    assert agent.export() == taken[-1].tree
+
+
 @pytest.mark.parametrize(
     "name",
     ["debug trap that ends", "read-only variables of the harness", "sections printed by a trap", "exit trap", "restricted"],
