@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import secrets
 import shlex
@@ -30,17 +31,20 @@ from sandboxes.grace import LOAD_S, Look
 from sandboxes.shell import SHELL, HeadTail
 from sandboxes.spec import HOME, USER, Offered, memory_of_all, shell_environment
 
+logger = logging.getLogger(__name__)
+
 ENGINE_FAULTS = (DockerException, RequestException, OSError)
 """What the SDK raises when the engine refuses, does not answer, or is gone."""
 DEATH_S = 20.0
 """Seconds that killed processes may take to be gone before the sandbox counts as lost."""
+READINGS = 3
+"""How often the files of a container are read until they come whole."""
 HARNESS_S = 60.0
 """Seconds that the back end's own helpers (fill, export) may take in a container."""
 INODE_BYTES = 2048
 """Memory that an empty file takes, its name included, bytes at most."""
 HARNESS_PROCESSES = 8
 """Processes beyond the task's limit that the back end itself may need in a container."""
-
 
 FOLDERS = {"workspace": WORKSPACE, "tmp": "/tmp", "home": HOME, "shm": "/dev/shm"}
 """All that the agent can write to, by the names that trees have for it."""
@@ -205,7 +209,16 @@ class Container:
         raise SandboxLost("the processes of a container do not die")
 
     def trees(self, folders: dict[str, str]) -> FileTree:
-        """The trees below `folders` as one, the paths of each below its prefix. Raises SandboxLost."""
+        """The trees below `folders` as one, the paths of each below its prefix. Raises SandboxLost when none of `READINGS` comes
+        back whole: the engine starts a program in steps, and the kill of all others can still hit one that it has begun."""
+        for _ in range(READINGS - 1):
+            try:
+                return self._read(folders)
+            except SandboxLost as error:
+                logger.info("reading the files of container %s again: %s", self._id[:12], error)
+        return self._read(folders)
+
+    def _read(self, folders: dict[str, str]) -> FileTree:
         limit = self._spec.limits.disk_bytes
         places = [f"{prefix}={folder}" for prefix, folder in folders.items()]
         bounds = [str(limit), str(MAX_DEPTH), str(MAX_PATH_BYTES)]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from factory.core.blobs import MemoryBlobs
-from factory.core.errors import SandboxError
+from factory.core.errors import SandboxError, SandboxLost
 from factory.core.files import Entry, EntryKind, FileTree
-from factory.core.task import Mount
+from factory.core.task import EnvironmentSpec, Mount
 from sandboxes.contract import Sandbox, Snapshot
 from tests.sandboxes.conftest import Make, Run
 
@@ -190,3 +192,26 @@ def test_a_tree_below_its_own_link_is_refused(make: Make, blobs: MemoryBlobs) ->
     link = {"a": Entry(EntryKind.LINK, target="/tmp"), "a/b": Entry(EntryKind.FILE, blobs.put(b"x"), 1)}
     with pytest.raises(SandboxError, match="no folder"):
         make(files=FileTree(link))
+
+
+@pytest.mark.docker
+def test_a_reading_that_the_engine_cuts_off_as_it_starts_is_made_again(
+    tmp_path: Path, blobs: MemoryBlobs, tree: FileTree, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the engine says then comes in place of the files; three times in a row it is a fault."""
+    from sandboxes.docker.trees import Entries
+    from tests.engines import docker_backend
+
+    whole, cut = Entries.add, iter([True, True])
+    said = b"OCI runtime exec failed: exec failed: unable to start container process: read init-p: connection reset by peer"
+
+    def add(self: Entries, data: bytes) -> bool:
+        return whole(self, said if next(cut, False) else data)
+
+    with docker_backend(tmp_path).open(EnvironmentSpec(files=tree.save(blobs)), blobs) as sandbox:
+        sandbox.stop()
+        monkeypatch.setattr(Entries, "add", add)
+        assert sandbox.export() == tree.digest
+        cut = iter([True, True, True])
+        with pytest.raises(SandboxLost, match="in another form"):
+            sandbox.export()
