@@ -9,7 +9,7 @@ import pytest
 
 from factory.core.blobs import MemoryBlobs
 from factory.core.files import FileTree
-from sandboxes.contract import Sandbox
+from sandboxes.contract import Backend, Sandbox
 from tests.sandboxes.attacks.conftest import ask, works
 from tests.sandboxes.conftest import Make
 
@@ -60,10 +60,11 @@ def test_memory_is_bounded_in_one_process(small: Sandbox, name: str) -> None:
     assert works(small)
 
 
-def test_memory_is_bounded_in_all_processes(small: Sandbox) -> None:
+def test_memory_is_bounded_in_all_processes(small: Sandbox, backend: Backend) -> None:
+    """160 MiB; in a container processes may also take what the folders leave."""
     hold = "python3 -c 'import time; x = bytearray(60 << 20); x[::4096] = bytes(15360); time.sleep(2); print(6 * 7)'"
     told = ask(small, f"for n in 1 2 3 4 5 6; do {hold} & done; wait")
-    assert 0 < told.splitlines().count(b"42") <= 2
+    assert 0 < told.splitlines().count(b"42") <= (2 if backend.name == "bubblewrap" else 3)
     assert works(small)
 
 
