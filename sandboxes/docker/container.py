@@ -209,8 +209,8 @@ class Container:
         raise SandboxLost("the processes of a container do not die")
 
     def trees(self, folders: dict[str, str]) -> FileTree:
-        """The trees below `folders` as one, the paths of each below its prefix. Raises SandboxLost when none of `READINGS` comes
-        back whole: the engine starts a program in steps, and the kill of all others can still hit one that it has begun."""
+        """The trees below `folders` as one, the paths of each below its prefix. Raises SandboxLost when none of `READINGS`
+        comes back whole: the engine starts a program in steps, and the kill of all others can hit one that it has begun."""
         for _ in range(READINGS - 1):
             try:
                 return self._read(folders)

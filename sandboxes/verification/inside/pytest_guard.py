@@ -2,7 +2,8 @@
 
 Processes of one user may signal each other, lower each other's limits and slow each other down. Graded code that killed
 the process which grades it would not be scored but masked, which a policy can learn to prefer. The filter refuses
-every call that names one of the graders, and the calls that have the kernel send signals for a descriptor.
+every call that names one of the graders, the calls that have the kernel send signals for a descriptor, and those that watch
+files: a user has few of these watchers, and the graders of all sandboxes need one each.
 """
 
 import ctypes
@@ -23,6 +24,7 @@ _OWNS_SIGNALS = {  # call: (number on x86_64, number on aarch64, values of the s
     "fcntl": (72, 25, (8, 15)),  # F_SETOWN, F_SETOWN_EX
     "ioctl": (16, 29, (0x8901, 0x8902)),  # FIOSETOWN, SIOCSPGRP
 }
+_WATCHES = {"inotify_init": (253, None), "inotify_init1": (294, 26)}  # their number is the user's, who grades beside
 # fmt: on
 _LOAD, _EQUAL, _AT_LEAST, _RETURN = 0x20, 0x15, 0x35, 0x06
 _NUMBER, _ARCH, _ARGUMENTS = 0, 4, 16
@@ -72,6 +74,9 @@ def program(values, machine):
         code += _unless(numbers[column], argument, [value & 0xFFFFFFFF for value in values])
     for *numbers, commands in _OWNS_SIGNALS.values():
         code += _unless(numbers[column], 1, commands)
+    for numbers in _WATCHES.values():
+        if numbers[column] is not None:
+            code += [(_EQUAL, 0, 1, numbers[column]), (_RETURN, 0, 0, _ERRNO | errno.ENOSYS)]
     code.append((_RETURN, 0, 0, _ALLOW))
     return b"".join(struct.pack("=HBBI", *instruction) for instruction in code)
 

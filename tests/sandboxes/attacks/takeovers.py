@@ -181,6 +181,7 @@ ON_GRADERS: dict[str, Files] = {
     "graders' limits lowered": called(RAISED_LIMIT, "a + b"),
     "graders signalled for a descriptor": called(OWNED, "a + b"),
     "memory filled": called(MEMORY_BOMB, "a + b"),
+    "graders' watchers taken": called("import ctypes\nassert ctypes.CDLL(None).inotify_init1(0) < 0", "a + b"),
 }
 """The code is right otherwise: it passes as if it had done nothing."""
 
