@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import threading
+import types
 import warnings
 
 _LOCK = threading.Lock()
@@ -19,3 +20,13 @@ def parse_python(source: str) -> ast.Module:
     with _LOCK, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return ast.parse(source)
+
+
+def compile_python(tree: ast.Module) -> types.CodeType:
+    """The code of a module's syntax tree, silent about comparisons that the compiler dislikes; in turns, as above.
+
+    Raises SyntaxError (what a tree can not tell: `return` at module level), ValueError, RecursionError or MemoryError.
+    """
+    with _LOCK, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return compile(tree, "module", "exec", dont_inherit=True)

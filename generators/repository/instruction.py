@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from factory.core.syntax import parse_python
 from generators.repository.runs import Failure
-from generators.repository.sites import Edit
+from generators.repository.edits import MODULE, Edit
 
 EXPLICITNESS = ("symptom", "function", "line")
 """What an instruction gives away: how it shows; also function and file; also the broken line itself."""
@@ -71,7 +71,7 @@ def instruction(
     that the function misbehaves (demonstrations, for which nothing is run)."""
     parts = [f"There is a bug in {release.replace('==', ' ')}."]
     if shown is None:
-        parts.append(f"{edit.qualname} does not do what it should.")
+        parts.append(f"{edit.qualname if edit.qualname != MODULE else edit.path} does not do what it should.")
     else:
         error = f"{shown.type}: {shown.message}" if shown.message else shown.type
         more = (
@@ -84,7 +84,7 @@ def instruction(
         parts.append(f"This fails:\n{textwrap.indent(shown.statement, '    ')}\nwith\n{textwrap.indent(error, '    ')}{more}")
     lines = broken.split("\n")
     if explicitness != "symptom":
-        parts.append(f"The mistake is in {edit.qualname} in {edit.path}.")
+        parts.append(f"The mistake is {edit.where}.")
     if explicitness == "line":
         parts.append(f"Line {edit.line} is wrong:\n{lines[edit.line - 1]}")
     if excerpt_lines:

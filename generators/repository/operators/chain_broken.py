@@ -6,16 +6,13 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from generators.repository.operators.base import Operator, Place
+from generators.repository.operators.base import Operator, Place, in_parentheses_of
 
 
 def changes(node: cst.CSTNode, place: Place) -> Iterator[cst.CSTNode]:
     assert isinstance(node, cst.BinaryOperation)
     for kept in (node.left, node.right):
-        if node.lpar and not kept.lpar:
-            yield kept.with_changes(lpar=node.lpar, rpar=node.rpar)
-        else:
-            yield kept
+        yield in_parentheses_of(node, kept)
 
 
 OPERATOR = Operator("chain_broken", (cst.BinaryOperation,), changes, "a missing term")

@@ -6,16 +6,13 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from generators.repository.operators.base import Operator, Place
+from generators.repository.operators.base import Operator, Place, in_parentheses_of
 
 
 def changes(node: cst.CSTNode, place: Place) -> Iterator[cst.CSTNode]:
-    if isinstance(node, cst.BooleanOperation):
-        for kept in (node.left, node.right):
-            if node.lpar and not kept.lpar:
-                yield kept.with_changes(lpar=node.lpar, rpar=node.rpar)
-            else:
-                yield kept
+    assert isinstance(node, cst.BooleanOperation)
+    for kept in (node.left, node.right):
+        yield in_parentheses_of(node, kept)
 
 
 OPERATOR = Operator("condition_weakened", (cst.BooleanOperation,), changes, "a missing part of a condition")

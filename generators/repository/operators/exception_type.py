@@ -9,6 +9,7 @@ import libcst as cst
 from generators.repository.operators.base import Operator, Place
 
 OTHERS = {
+    "Exception": "ValueError",
     "ValueError": "KeyError",
     "TypeError": "ValueError",
     "KeyError": "IndexError",
@@ -16,17 +17,23 @@ OTHERS = {
     "AttributeError": "KeyError",
     "StopIteration": "IndexError",
     "RuntimeError": "LookupError",
+    "NotImplementedError": "LookupError",
     "OverflowError": "LookupError",
     "ZeroDivisionError": "OverflowError",
+    "OSError": "ValueError",
+    "FileNotFoundError": "FileExistsError",
+    "UnicodeDecodeError": "UnicodeEncodeError",
 }
 
 
 def changes(node: cst.CSTNode, place: Place) -> Iterator[cst.CSTNode]:
     assert isinstance(node, cst.Name)
+    if node.value not in OTHERS:
+        return
     parent = place.parent
     caught = isinstance(parent, cst.ExceptHandler) and parent.type is node
     raised = isinstance(parent, cst.Raise) or (isinstance(parent, cst.Call) and isinstance(place.ancestors[-2], cst.Raise))
-    if node.value in OTHERS and (caught or (raised and getattr(parent, "func", node) is node)):
+    if caught or (raised and getattr(parent, "func", node) is node):
         yield node.with_changes(value=OTHERS[node.value])
 
 

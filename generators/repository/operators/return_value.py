@@ -1,4 +1,4 @@
-"""A result that is lost (`None` in its place) or turned round (`not`)."""
+"""A result that is lost (`None` in its place), turned round (`not`), or has its parts in the wrong order."""
 
 from __future__ import annotations
 
@@ -19,6 +19,12 @@ def changes(node: cst.CSTNode, place: Place) -> Iterator[cst.CSTNode]:
     yield spaced.with_changes(value=cst.Name("None"))
     if isinstance(value, (cst.Comparison, cst.BooleanOperation)):
         yield spaced.with_changes(value=cst.UnaryOperation(cst.Not(), parenthesized(value)))
+    elif isinstance(value, cst.UnaryOperation) and isinstance(value.operator, cst.Not):
+        yield spaced.with_changes(value=value.expression)
+    elif isinstance(value, cst.Tuple) and len(value.elements) == 2:
+        first, second = value.elements
+        turned = [first.with_changes(value=second.value), second.with_changes(value=first.value)]
+        yield node.with_changes(value=value.with_changes(elements=turned))
 
 
 OPERATOR = Operator("return_value", (cst.Return,), changes, "a return value")

@@ -102,6 +102,50 @@ def test_files_that_do_not_parse_offer_nothing() -> None:
     assert edits("def f(:\n") == []
 
 
+
+
+def test_class_bodies_and_module_level_are_sites_too() -> None:
+    text = "LIMIT = 3\n\n\nclass Box(Base):\n    size = 1\n\n    @cached(5)\n    def area(self, scale=2):\n        return scale * 7\n"
+    found = {(edit.qualname, edit.line, edit.import_time) for edit in edits(text)}
+    assert {("<module>", 1, True), ("Box", 5, True), ("Box.area", 7, True), ("Box.area", 8, True), ("Box.area", 9, False)} <= found
+    assert ("Box", 4, True) in found
+
+
+def test_places_read_as_people_say_them() -> None:
+    found = {edit.where for edit in edits("LIMIT = 3\n\n\ndef f(a):\n    return -a\n")}
+    assert found == {"at the top level of box.py", "in f in box.py"}
+
+
+def test_defaults_of_inner_functions_are_no_import_time_code() -> None:
+    text = "def f(a):\n    def g(b=1):\n        return b\n    return g\n"
+    assert {edit.import_time for edit in edits(text) if edit.operator == "default_argument"} == {False}
+
+
+def test_functions_come_before_import_time_code_by_its_share() -> None:
+    text = "".join(f"X{number} = {number}\n\n\ndef f{number}(a, b):\n    return a - b < {number}\n" for number in range(30))
+    found = [ProjectSites({"m.py": text}, ALL, seed=0, project="p", import_share=share) for share in (0.0, 0.25, 1.0)]
+    importing = [sum(edit.import_time for edit in map(sites.edit, range(40)) if edit is not None) for sites in found]
+    assert importing == [0, 10, 40]
+
+
+def test_an_edit_knows_its_version_and_its_form() -> None:
+    found = edits("def f(a):\n    return a + 7\n")
+    assert {edit.variant for edit in found if edit.operator == "constant_integer"} == {0, 1}
+    assert len({edit.form for edit in found}) == len(found)
+    assert found[0].parameters["site"] == found[0].site
+
+
+def test_nothing_is_taken_from_above_the_first_line() -> None:
+    text = "@once\ndef f(a):\n    return a\n"
+    assert [edit for edit in edits(text) if edit.operator == "decorator_removed"] == []
+    assert [edit for edit in edits(f"import x\n{text}") if edit.operator == "decorator_removed"] != []
+
+
+def test_the_end_of_a_file_stays_as_it_is() -> None:
+    text = "class A:\n    x = 1\n\n    def f(self):\n        return self.x"
+    assert all(edit.applied(text).endswith("\n") is False for edit in edits(text))
+
+
 NAMES = st.sampled_from(["a", "b", "c"])
 EXPRESSIONS = st.recursive(
     NAMES | st.integers(0, 20).map(str),
