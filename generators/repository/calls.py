@@ -43,14 +43,15 @@ def call_edges(texts: Mapping[str, str], roots: Sequence[str] = (".",)) -> list[
     """Pairs (caller, callee), each once, in the order of the files and their text. `roots` are the folders that modules
     are imported from; files that do not parse call nothing."""
     modules = {name: module for path in sorted(texts) for name, module in _parsed(path, texts[path], roots)}
+    resolver = _Resolver(modules)
     edges: dict[tuple[Routine, Routine], None] = {}
     for module in {id(module): module for module in modules.values()}.values():
         for caller, function, owner in _functions(module):
             bound = _bound_in(function)
             for node in ast.walk(function):
-                if isinstance(node, ast.Call) and (callee := _Resolver(modules).called(module, node.func, owner, bound)):
-                    if callee != caller:
-                        edges[caller, callee] = None
+                callee = resolver.called(module, node.func, owner, bound) if isinstance(node, ast.Call) else None
+                if callee is not None and callee != caller:
+                    edges[caller, callee] = None
     return list(edges)
 
 
@@ -85,7 +86,7 @@ def _bindings(tree: ast.Module, module: _Module) -> _Module:
             counts[node.id] += 1
     for node in ast.walk(tree):
         if isinstance(node, ast.Global):
-            counts.update({name: 2 for name in node.names})
+            counts.update(dict.fromkeys(node.names, 2))
     for name in [name for name, count in counts.items() if count > 1]:
         module.imports.pop(name, None)
         module.definitions.pop(name, None)
@@ -136,9 +137,7 @@ def _bound_in(function: Function) -> set[str]:
             names.add(node.arg)
         elif isinstance(node, ast.Name) and isinstance(node.ctx, (ast.Store, ast.Del)):
             names.add(node.id)
-        elif isinstance(node, Definition) and node is not function:
-            names.add(node.name)
-        elif isinstance(node, ast.ExceptHandler) and node.name:
+        elif (isinstance(node, Definition) and node is not function) or (isinstance(node, ast.ExceptHandler) and node.name):
             names.add(node.name)
         elif isinstance(node, (ast.Import, ast.ImportFrom)):
             names.update(alias.asname or alias.name.partition(".")[0] for alias in node.names)

@@ -77,7 +77,10 @@ def _canonical(body: list[ast.stmt]) -> list[ast.stmt]:
 
 def _is_pure(function: Function) -> bool:
     """Whether making the function runs nothing of the project: no call in its decorators, defaults and annotations."""
-    decorators = [decorator.attr if isinstance(decorator, ast.Attribute) else getattr(decorator, "id", "") for decorator in function.decorator_list]
+    decorators = [
+        decorator.attr if isinstance(decorator, ast.Attribute) else getattr(decorator, "id", "")
+        for decorator in function.decorator_list
+    ]
     setters = ("setter", "getter", "deleter")
     if not all(name in PURE or name in setters for name in decorators):
         return False
@@ -96,7 +99,10 @@ def _evaluated(function: Function) -> list[ast.expr]:
 def _sorted(run: Sequence[Function]) -> list[ast.stmt]:
     """The first order by name, of those that keep every two apart that may not change places."""
     names = {function.name for function in run}
-    needs = [names & {node.id for part in _evaluated(function) for node in ast.walk(part) if isinstance(node, ast.Name)} for function in run]
+    needs = [
+        names & {node.id for part in _evaluated(function) for node in ast.walk(part) if isinstance(node, ast.Name)}
+        for function in run
+    ]
     if len(names) == len(run) and not any(needs):
         return sorted(run, key=lambda function: function.name)
     left = list(range(len(run)))

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from factory.core.syntax import parse_python
-from generators.repository.runs import Failure
 from generators.repository.edits import MODULE, Edit
+from generators.repository.runs import Failure
 
 EXPLICITNESS = ("symptom", "function", "line")
 """What an instruction gives away: how it shows; also function and file; also the broken line itself."""

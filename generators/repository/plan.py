@@ -60,7 +60,9 @@ class MutationPlan:
             first = self._spare.popleft() if self._spare else self._sites.next()
             if first is None:
                 return None
-            found = self._new([first], "single") if relation in ("single", "call") else self._with_partners(first, relation, wanted)
+            found = (
+                self._new([first], "single") if relation in ("single", "call") else self._with_partners(first, relation, wanted)
+            )
         self._known.add(found.form)
         return found
 
@@ -90,7 +92,11 @@ class MutationPlan:
         """Units in which partners of an edit are looked for."""
         found = [index for index, (path, unit) in enumerate(self._sites.units) if self._near(first, path, relation)]
         if relation == "function":
-            own = [index for index in found if self._span(index) == first.function and self._sites.units[index][1].kind == "function"]
+            own = [
+                index
+                for index in found
+                if self._span(index) == first.function and self._sites.units[index][1].kind == "function"
+            ]
             return own * TRIES
         others = [index for index in found if (self._sites.units[index][0], self._span(index)) != (first.path, first.function)]
         return self._random.sample(others, min(TRIES, len(others)))

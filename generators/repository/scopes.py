@@ -85,7 +85,14 @@ def _kind(statement: ast.Assign | ast.AnnAssign) -> str:
         return "" if value.value is None else type(value.value).__name__
     if isinstance(value, ast.Call) and isinstance(value.func, ast.Name):
         return value.func.id
-    displays = {ast.List: "list", ast.ListComp: "list", ast.Dict: "dict", ast.DictComp: "dict", ast.Set: "set", ast.Tuple: "tuple"}
+    displays = {
+        ast.List: "list",
+        ast.ListComp: "list",
+        ast.Dict: "dict",
+        ast.DictComp: "dict",
+        ast.Set: "set",
+        ast.Tuple: "tuple",
+    }
     return displays.get(type(value), "")
 
 

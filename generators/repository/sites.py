@@ -21,9 +21,9 @@ IMPORT_SHARE = 0.15
 class ProjectSites:
     """The edits of one project in the order of one seed, found as they are asked for.
 
-    Units (functions, class bodies, statements of modules) take turns in a shuffled order, and each gives the edit whose operator was
-    used least so far: neither long functions nor frequent operators drown the others. An edit counts when its unit compiles to
-    something else than before, and no earlier edit gave that unit the same syntax tree.
+    Units (functions, class bodies, statements of modules) take turns in a shuffled order, and each gives the edit whose
+    operator was used least so far: neither long functions nor frequent operators drown the others. An edit counts when its unit
+    compiles to something else than before, and no earlier edit gave that unit the same syntax tree.
     """
 
     def __init__(
@@ -159,7 +159,7 @@ class UnitSites:
 
 
 def _trimmed(text: str, start: int, end: int, new: str) -> tuple[int, int, str]:
-    """The same splice without what its ends have in common with the text."""
+    """The same splice without what its ends have in common with the text, as far down in the text as it can stand."""
     first = 0
     while start + first < end and first < len(new) and text[start + first] == new[first]:
         first += 1
@@ -167,4 +167,7 @@ def _trimmed(text: str, start: int, end: int, new: str) -> tuple[int, int, str]:
     last = 0
     while start < end - last and last < len(new) and text[end - 1 - last] == new[-1 - last]:
         last += 1
-    return start, end - last, new[: len(new) - last]
+    end, new = end - last, new[: len(new) - last]
+    while end < len(text) and (text[start] == text[end] if not new else start == end and new[0] == text[start]):
+        start, end, new = start + 1, end + 1, new[1:] + new[:1]
+    return start, end, new

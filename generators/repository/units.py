@@ -1,8 +1,8 @@
 """Units: the parts of a file that are looked at one at a time, and their way back into the file's text.
 
 A function or method is one unit, decorators and nested functions included; so is a class without what is inside its methods;
-so is each statement at module level. In the text of a class, or of a statement with definitions in it, bodies of functions stand as
-one word each: what operators see stays short, and the words are put back afterwards.
+so is each statement at module level. In the text of a class, or of a statement with definitions in it, the bodies of functions
+are left out, one word for each: what operators see stays short, and the words are put back afterwards.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def _definitions(node: ast.AST, prefix: str, owner: tuple[int, int] | None, line
 
 
 def _bodies(node: ast.AST, lines: list[str]) -> Iterator[tuple[int, int]]:
-    """First and last lines of the bodies of the definitions inside, but for `__init__`, in which a class makes its attributes."""
+    """First and last lines of the bodies of the definitions inside, but for `__init__`, where a class makes its attributes."""
     for child in ast.iter_child_nodes(node):
         if isinstance(child, Definition):
             first = _first_line(child.body[0])
@@ -122,8 +122,9 @@ class Segment:
     def __init__(self, text: str, unit: Unit) -> None:
         lines = lines_of(text)
         own = lines[unit.first - 1 : unit.last]
-        header = "if 1:\n" if own[0][:1] in (" ", "\t") else ""  # an indented function parses by itself under an `if`
-        self.indented = bool(header)
+        self.indented = own[0][:1] in (" ", "\t")  # an indented function parses by itself under an `if`
+        end = "\r\n" if own[0].endswith("\r\n") else "\n"
+        header = f"if 1:{end}" if self.indented else ""
         starts = [0]
         for line in lines[: unit.last]:
             starts.append(starts[-1] + len(line))
@@ -133,7 +134,7 @@ class Segment:
         parts, at, length = [header], unit.first, len(header)
         for number, (first, last) in enumerate(unit.elided if '"body ' not in "".join(own) else ()):
             before = "".join(lines[at - 1 : first - 1])
-            indent = re.match(r"[ \t]*", lines[first - 1]).group()  # type: ignore[union-attr]
+            indent = lines[first - 1][: len(lines[first - 1]) - len(lines[first - 1].lstrip())]
             body = "".join(lines[first - 1 : last])[len(indent) :]
             end = body[len(body.rstrip("\r\n")) :]
             word = f'"body {number}"'

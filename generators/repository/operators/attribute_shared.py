@@ -15,17 +15,20 @@ def changes(node: cst.CSTNode, place: Place) -> Iterator[cst.CSTNode]:
     body = node.body
     if not isinstance(body, cst.IndentedBlock):
         return
-    for place_of, method in enumerate(body.body):
-        if isinstance(method, cst.FunctionDef) and method.name.value == "__init__" and isinstance(method.body, cst.IndentedBlock):
-            for index, line in enumerate(method.body.body):
-                shared = _assigned(line)
-                if shared is None:
-                    continue
-                rest = [*method.body.body[:index], *method.body.body[index + 1 :]] or [cst.SimpleStatementLine([cst.Pass()])]
-                shorter = method.with_changes(body=method.body.with_changes(body=rest))
-                lines = [*body.body[:place_of], shorter, *body.body[place_of + 1 :]]
-                after = int(_documented(body))
+    after = int(_documented(body))
+    for index, method in enumerate(body.body):
+        if isinstance(method, cst.FunctionDef) and method.name.value == "__init__":
+            for shared, shorter in _moved(method):
+                lines = [*body.body[:index], shorter, *body.body[index + 1 :]]
                 yield node.with_changes(body=body.with_changes(body=[*lines[:after], shared, *lines[after:]]))
+
+
+def _moved(method: cst.FunctionDef) -> Iterator[tuple[cst.CSTNode, cst.FunctionDef]]:
+    """For each attribute that may be shared: its line for the class, and the method without its line."""
+    for index, line in enumerate(method.body.body):
+        if shared := _assigned(line):
+            rest = [*method.body.body[:index], *method.body.body[index + 1 :]] or [cst.SimpleStatementLine([cst.Pass()])]
+            yield shared, method.with_changes(body=method.body.with_changes(body=rest))
 
 
 def _assigned(line: cst.CSTNode) -> cst.SimpleStatementLine | None:

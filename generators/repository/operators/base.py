@@ -18,8 +18,8 @@ class Place:
     ancestors: tuple[cst.CSTNode, ...]
     """From the module down to the parent."""
     function: cst.FunctionDef | None
-    """The innermost function whose body holds it; None in class bodies, at module level, and in what these evaluate of a function
-    (its decorators and defaults)."""
+    """The innermost function whose body holds it; None in class bodies, at module level, and in what these evaluate of a
+    function (its decorators and defaults)."""
     owner: ClassNames | None = None
     """Names of the class around the outermost function."""
 

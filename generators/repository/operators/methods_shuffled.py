@@ -20,15 +20,16 @@ def changes(node: cst.CSTNode, place: Place) -> Iterator[Neighbours]:
     if not place.in_class_body:
         return
     other = place.following(node)
-    if isinstance(other, MEMBERS) and isinstance(node, MEMBERS) and cst.FunctionDef in (type(node), type(other)):
-        if not _bare(node) and not _bare(other):
-            yield exchanged(node, other)
+    members = isinstance(other, MEMBERS) and isinstance(node, MEMBERS) and cst.FunctionDef in (type(node), type(other))
+    if members and other is not None and not _bare(node) and not _bare(other):
+        yield exchanged(node, other)
 
 
 def _bare(node: cst.CSTNode) -> bool:
     """A docstring, `pass` or `...`."""
     return isinstance(node, cst.SimpleStatementLine) and all(
-        isinstance(small, cst.Pass) or (isinstance(small, cst.Expr) and not isinstance(small.value, cst.Call)) for small in node.body
+        isinstance(small, cst.Pass) or (isinstance(small, cst.Expr) and not isinstance(small.value, cst.Call))
+        for small in node.body
     )
 
 

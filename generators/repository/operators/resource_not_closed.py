@@ -15,7 +15,12 @@ ENDINGS = ("close", "release", "shutdown", "terminate", "stop", "unlink", "clean
 
 def changes(node: cst.CSTNode, place: Place) -> Iterator[Neighbours]:
     if isinstance(node, cst.Try):
-        if not node.handlers and node.finalbody is not None and _ends(node.finalbody) and (alone := unwrapped(node, [node.body])):
+        if (
+            not node.handlers
+            and node.finalbody is not None
+            and _ends(node.finalbody)
+            and (alone := unwrapped(node, [node.body]))
+        ):
             yield alone
         return
     assert isinstance(node, cst.With)
@@ -23,7 +28,9 @@ def changes(node: cst.CSTNode, place: Place) -> Iterator[Neighbours]:
     if len(node.items) > 1 or node.asynchronous or item.asname is None or not isinstance(item.asname.name, cst.Name):
         return
     if inner := unwrapped(node.with_changes(leading_lines=()), [node.body]):
-        line = cst.SimpleStatementLine([cst.Assign([cst.AssignTarget(item.asname.name)], item.item)], leading_lines=leading(node))
+        line = cst.SimpleStatementLine(
+            [cst.Assign([cst.AssignTarget(item.asname.name)], item.item)], leading_lines=leading(node)
+        )
         yield Neighbours((node,), (line, *inner.new))
 
 

@@ -28,9 +28,8 @@ def changes(node: cst.CSTNode, place: Place) -> Iterator[cst.CSTNode]:
             yield node.with_changes(func=cst.Name("int"))
         else:
             yield node.with_changes(args=[node.args[0].with_changes(comma=cst.MaybeSentinel.DEFAULT)])
-    elif name is node.func and name.value == "int" and len(node.args) == 1:
-        if isinstance(node.args[0].value, cst.BinaryOperation):
-            yield node.with_changes(func=cst.Name("round"))
+    elif name is node.func and name.value == "int" and isinstance(node.args[0].value, cst.BinaryOperation):
+        yield node.with_changes(func=cst.Name("round"))
 
 
 OPERATOR = Operator("rounding_changed", (cst.BinaryOperation, cst.Call), changes, "how a number is rounded")

@@ -26,7 +26,9 @@ def changes(node: cst.CSTNode, place: Place) -> Iterator[cst.CSTNode]:
 
 
 def _fresh(row: cst.BaseExpression) -> bool:
-    repeated = isinstance(row, cst.BinaryOperation) and isinstance(row.operator, cst.Multiply) and isinstance(row.left, cst.List)
+    repeated = (
+        isinstance(row, cst.BinaryOperation) and isinstance(row.operator, cst.Multiply) and isinstance(row.left, cst.List)
+    )
     called = isinstance(row, cst.Call) and isinstance(row.func, cst.Name) and row.func.value in ("list", "dict", "set")
     return isinstance(row, FRESH) or repeated or called
 

@@ -75,6 +75,4 @@ class _Names(cst.CSTVisitor):
             self.stored.add(target.value)
 
 
-OPERATOR = Operator(
-    "statements_shuffled", (cst.SimpleStatementLine, *COMPOUND), changes, "the order of two statements"
-)
+OPERATOR = Operator("statements_shuffled", (cst.SimpleStatementLine, *COMPOUND), changes, "the order of two statements")

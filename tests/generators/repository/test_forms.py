@@ -42,7 +42,11 @@ F, G = "    def f(self): return 1\n", "    def g(self): return 2\n"
         (F + "    def g(self, x=h()): return 2\n", "    def g(self, x=h()): return 2\n" + F, False),
         (F + "    def f(self): return 2\n", "    def f(self): return 2\n" + F, False),
         (F + "    x = 1\n" + G, G + "    x = 1\n" + F, False),
-        ("    @property\n" + F + "    @f.setter\n    def f(self, x): pass\n", "    @f.setter\n    def f(self, x): pass\n    @property\n" + F, False),
+        (
+            "    @property\n" + F + "    @f.setter\n    def f(self, x): pass\n",
+            "    @f.setter\n    def f(self, x): pass\n    @property\n" + F,
+            False,
+        ),
     ],
 )
 def test_methods_may_change_places_when_making_them_runs_nothing(first: str, second: str, same: bool) -> None:

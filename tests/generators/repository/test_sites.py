@@ -102,12 +102,17 @@ def test_files_that_do_not_parse_offer_nothing() -> None:
     assert edits("def f(:\n") == []
 
 
-
-
 def test_class_bodies_and_module_level_are_sites_too() -> None:
-    text = "LIMIT = 3\n\n\nclass Box(Base):\n    size = 1\n\n    @cached(5)\n    def area(self, scale=2):\n        return scale * 7\n"
+    method = "    @cached(5)\n    def area(self, scale=2):\n        return scale * 7\n"
+    text = f"LIMIT = 3\n\n\nclass Box(Base):\n    size = 1\n\n{method}"
     found = {(edit.qualname, edit.line, edit.import_time) for edit in edits(text)}
-    assert {("<module>", 1, True), ("Box", 5, True), ("Box.area", 7, True), ("Box.area", 8, True), ("Box.area", 9, False)} <= found
+    assert {
+        ("<module>", 1, True),
+        ("Box", 5, True),
+        ("Box.area", 7, True),
+        ("Box.area", 8, True),
+        ("Box.area", 9, False),
+    } <= found
     assert ("Box", 4, True) in found
 
 

@@ -10,5 +10,8 @@ test_in_functions = in_functions(
 )
 test_at_module_level = in_modules(
     "boolean_operator",
-    {"if A  and  B:\n    C = 1\n": ["if A  or  B:\n    C = 1\n"], "class A:\n    x = y or z\n": ["class A:\n    x = y and z\n"]},
+    {
+        "if A  and  B:\n    C = 1\n": ["if A  or  B:\n    C = 1\n"],
+        "class A:\n    x = y or z\n": ["class A:\n    x = y and z\n"],
+    },
 )

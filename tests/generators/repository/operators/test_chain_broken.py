@@ -6,6 +6,12 @@ from tests.generators.repository.operators.offers import in_functions, in_module
 
 test_in_functions = in_functions(
     "chain_broken",
-    {"return (a + b)": ["return (a)", "return (b)"], "return a * (b - c)": ["return a", "return (b - c)", "return a * (b)", "return a * (c)"], "return a": []},
+    {
+        "return (a + b)": ["return (a)", "return (b)"],
+        "return a * (b - c)": ["return a", "return (b - c)", "return a * (b)", "return a * (c)"],
+        "return a": [],
+    },
 )
-test_in_defaults = in_modules("chain_broken", {"def f(a=X + 1):\n    pass\n": ["def f(a=X):\n    pass\n", "def f(a=1):\n    pass\n"]})
+test_in_defaults = in_modules(
+    "chain_broken", {"def f(a=X + 1):\n    pass\n": ["def f(a=X):\n    pass\n", "def f(a=1):\n    pass\n"]}
+)

@@ -17,5 +17,10 @@ test_in_functions = in_functions(
 )
 test_at_module_level = in_modules(
     "constant_string",
-    {"MODE = 'r'\n": ["MODE = ''\n", "MODE = 'R'\n"], "T = TypeVar('T')\n": [], "__all__ = ['f']\n": [], "log = logging.getLogger('a')\n": []},
+    {
+        "MODE = 'r'\n": ["MODE = ''\n", "MODE = 'R'\n"],
+        "T = TypeVar('T')\n": [],
+        "__all__ = ['f']\n": [],
+        "log = logging.getLogger('a')\n": [],
+    },
 )

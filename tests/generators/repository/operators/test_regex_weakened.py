@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from tests.generators.repository.operators.offers import in_functions, in_modules
-
 import re
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from generators.repository.operators.regex_weakened import weaker
+from tests.generators.repository.operators.offers import in_functions, in_modules
 
 test_in_functions = in_functions(
     "regex_weakened",
@@ -43,6 +42,7 @@ PARTS = st.tuples(ATOMS, st.sampled_from(["", "+", "*", "?", "{2}", "{1,3}", "*?
 PATTERNS = st.lists(PARTS | st.sampled_from(["^", "$", r"\b", "|", "(?=a)", "(?!b)"]), max_size=8).map("".join)
 
 
+@settings(max_examples=50, deadline=None)
 @given(PATTERNS)
 def test_what_is_weaker_is_a_pattern_too(pattern: str) -> None:
     if pattern.count("(?P<n>") > 1:

@@ -23,7 +23,9 @@ test_types = in_modules(
         "def f(a: int, b: str, c: int):\n    return a\n": ["def f(a: int, b: str, c: int):\n    return c\n"],
         "def f(self, a=1, b='x'):\n    return a\n": [],
         "class A:\n    def f(self, a, b):\n        return a\n": ["class A:\n    def f(self, a, b):\n        return b\n"],
-        "def f(a, b):\n    @d(a)\n    def g(x, y):\n        pass\n": ["def f(a, b):\n    @d(b)\n    def g(x, y):\n        pass\n"],
+        "def f(a, b):\n    @d(a)\n    def g(x, y):\n        pass\n": [
+            "def f(a, b):\n    @d(b)\n    def g(x, y):\n        pass\n"
+        ],
         "@d(a)\ndef f(a, b):\n    pass\n": [],
     },
 )
