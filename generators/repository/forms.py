@@ -28,7 +28,8 @@ def form_of(text: str) -> Form | None:
     """The form of a module's text; None when it does not compile."""
     try:
         tree = parse_python(text)
-        for node in ast.walk(tree):
+        classes = ast.walk(tree) if "class" in text else ()
+        for node in classes:
             if isinstance(node, ast.ClassDef):
                 node.body = _canonical(node.body)
         code = compile_python(tree)
@@ -104,7 +105,7 @@ def _sorted(run: Sequence[Function]) -> list[ast.stmt]:
         for function in run
     ]
     if len(names) == len(run) and not any(needs):
-        return sorted(run, key=lambda function: function.name)
+        return [*sorted(run, key=lambda function: function.name)]
     left = list(range(len(run)))
     order: list[ast.stmt] = []
     while left:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import libcst as cst
-import libcst.matchers as m
 
 from generators.repository.operators.base import Operator, Place
 
@@ -56,7 +55,9 @@ def changes(node: cst.CSTNode, place: Place) -> Iterator[cst.CSTNode]:
 
 def _call(node: cst.Call) -> Iterator[cst.CSTNode]:
     name = node.func.attr if isinstance(node.func, cst.Attribute) else node.func
-    if m.matches(name, m.Name("timedelta")):
+    if not isinstance(name, cst.Name):
+        return
+    if name.value == "timedelta":
         given = [argument.keyword.value for argument in node.args if argument.keyword]
         for index, argument in enumerate(node.args):
             other = NAMES.get(argument.keyword.value) if argument.keyword else None
@@ -65,7 +66,7 @@ def _call(node: cst.Call) -> Iterator[cst.CSTNode]:
                 yield node.with_changes(args=[*node.args[:index], renamed, *node.args[index + 1 :]])
     elif isinstance(node.func, cst.Attribute) and node.func.attr.value == "total_seconds" and not node.args:
         yield node.func.with_changes(attr=cst.Name("seconds"), lpar=node.lpar, rpar=node.rpar)
-    elif isinstance(name, cst.Name) and name.value in TWINS:
+    elif name.value in TWINS:
         other_name = name.with_changes(value=TWINS[name.value])
         func = node.func.with_changes(attr=other_name) if isinstance(node.func, cst.Attribute) else other_name
         yield node.with_changes(func=func)
