@@ -92,7 +92,7 @@ class RepositoryGenerator:
             return []
         drafts = self._drafts(prepared, numbers, seed, len(order))
         stable = tuple(prepared.profile.tests)
-        runs = [Run(key=str(draft.number), file=draft.edit.path, text=draft.broken, confirm=stable) for draft in drafts]
+        runs = [Run(key=str(draft.number), files={draft.edit.path: draft.broken}, confirm=stable) for draft in drafts]
         workers = max(1, self.config.workers // len(order))  # projects are worked on side by side already
         results = prepared.suite.run(runs, prepared.profile.limits(), workers) if runs else []
         made = []
