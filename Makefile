@@ -21,7 +21,7 @@ SHORT ?=
 DATA ?= data/demo$(if $(SHORT),-short)
 CONFIG := $(if $(SHORT),configs/demo-short.toml,configs/demo.toml)
 
-.PHONY: help setup demo smollm2 test test-fast test-long bench-sandboxes lint format clean
+.PHONY: help setup demo smollm2 test test-fast test-long bench-sandboxes bench-repository lint format clean
 
 help: ## what there is
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -60,6 +60,9 @@ test-long: setup ## kills, soaks and matrices
 
 bench-sandboxes: setup ## our sandboxes against plain containers (ARGS="--repeats 5 --live 1,16": a quick one)
 	$(BIN)/python -m tests.benchmarks.sandboxes $(ARGS)
+
+bench-repository: setup ## our validation against swesmith's, which gets an environment of its own in data/ (ARGS="--limit 10": a quick one)
+	$(BIN)/python -m tests.benchmarks.repository $(ARGS)
 
 lint: setup ## style, types and layers
 	$(BIN)/ruff check .

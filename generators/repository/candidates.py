@@ -19,6 +19,7 @@ from generators.repository.runs import Failure, RunResult
 from generators.repository.sites import Edit
 from generators.repository.solution import changed_lines, restoring
 from generators.repository.triage import QUICK_MS, Profile
+from generators.repository.validation import Judged, disagreement
 from sandboxes.contract import DEPENDENCIES
 from sandboxes.verification.bundles import bundle
 
@@ -28,45 +29,6 @@ CONTEXT = 6
 """Lines around an edit that are compared with other texts."""
 VERIFIER_SPARE_MS = 30_000
 """What a verifier may take beyond its run of the tests, milliseconds."""
-
-
-@dataclass(frozen=True)
-class Judged:
-    """What validation says of an edit."""
-
-    fail: tuple[str, ...]
-    """FAIL_TO_PASS: tests that pass before the edit and not after."""
-    keep: tuple[str, ...]
-    """PASS_TO_PASS: tests that pass before and after."""
-    fault: str
-    """Why the edit makes no task: `survived`, `hang`, `crash`, `import`, `unstable` or `nothing passes`; empty otherwise."""
-
-
-def judge(profile: Profile, result: RunResult) -> Judged:
-    """Compare two runs of the broken project, in different orders, with the profile of the clean one.
-
-    Tests that the two runs tell differently are in neither list.
-    """
-    again = result.again
-    fail = tuple(name for name in profile.tests if not any(_passed(run, name) for run in (result, again)))
-    keep = tuple(name for name in profile.tests if all(_passed(run, name) for run in (result, again)))
-    if result.hung or (again is not None and again.hung):
-        fault = "hang"
-    elif result.errors:
-        fault = "import"
-    elif not result.finished or (fail and again is None) or (again is not None and not again.finished):
-        fault = "crash"
-    elif again is None:
-        fault = "survived"
-    elif not fail:
-        fault = "unstable"
-    else:
-        fault = "" if keep else "nothing passes"
-    return Judged(fail, keep, fault)
-
-
-def _passed(run: RunResult | None, name: str) -> bool:
-    return run is not None and run.states.get(name) == "passed"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,6 +102,9 @@ def candidate(draft: Draft, judged: Judged, result: RunResult, config: Repositor
         "fail_to_pass": len(judged.fail),
         "pass_to_pass": len(judged.keep),
         "single_test": len(judged.fail) == 1,
+        "breakage": judged.breakage,
+        "validated": result.how,
+        "fresh": disagreement(draft.profile, result) is not None,
     }
     return Candidate(
         task=task,
@@ -160,12 +125,13 @@ def candidate(draft: Draft, judged: Judged, result: RunResult, config: Repositor
 
 
 def steady_failures(result: RunResult, names: Iterable[str]) -> list[Failure]:
-    """Failures as far as both runs tell them in the same words, without lines that name the day: the rest would not come
-    out twice. One that differs from its first line on is left out."""
-    again = result.again.failures if result.again is not None else {}
+    """Failures as far as the first two runs of a test tell them in the same words, without lines that name the day: the rest would
+    not come out twice. One that differs from its first line on is left out."""
     days = [str(datetime.date.today() + datetime.timedelta(days=offset)) for offset in (-1, 0, 1)]
     found = []
-    for first, second in ((result.failures.get(name), again.get(name)) for name in names):
+    for name in names:
+        told = [part.failures.get(name) for part in (result, *result.again) if name in part.failures]
+        first, second = (*told, None, None)[:2]
         if first is None or second is None or (first.type, first.file, first.line) != (second.type, second.file, second.line):
             continue
         message = _steady_head(first.message, second.message, days)

@@ -10,6 +10,7 @@ from factory.core.task import Limits
 from generators.repository.instruction import EXPLICITNESS
 from generators.repository.operators import OPERATORS
 from generators.repository.triage import TriageConfig
+from generators.repository.validation import ValidationConfig
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,6 +33,8 @@ class RepositoryConfig:
     """Only edits that one call of the `edit` tool restores."""
     triage: TriageConfig = field(default_factory=TriageConfig)
     """What a project must offer."""
+    validation: ValidationConfig = field(default_factory=ValidationConfig)
+    """How broken versions are validated."""
     workers: int = 2
     """Sandboxes that run suites at the same time."""
     image: str = "python-3.11"

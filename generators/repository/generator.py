@@ -14,13 +14,14 @@ from factory.core.blobs import BlobStore
 from factory.core.errors import GeneratorError
 from factory.core.streams import stream
 from factory.core.task import Candidate, Mount
-from generators.repository.candidates import VERSION, Draft, candidate, judge
+from generators.repository.candidates import VERSION, Draft, candidate
 from generators.repository.config import RepositoryConfig
 from generators.repository.dependencies import dependency_mount
 from generators.repository.projects import Checkout, Project, check_out, load_fleet
-from generators.repository.runs import Run, Suite
+from generators.repository.runs import Run, RunResult, Suite
 from generators.repository.sites import ProjectSites
 from generators.repository.triage import Profile, cached_triage
+from generators.repository.validation import disagreement, judge, planned
 from sandboxes.contract import Backend
 
 logger = logging.getLogger(__name__)
@@ -59,6 +60,9 @@ class RepositoryGenerator:
         self.projects = tuple(self.fleet.named(name) for name in names)
         self.fates: Counter[tuple[str, str, str]] = Counter()
         """(project, operator, fate) of every number asked for; the fate of a candidate is `valid`."""
+        self.compared: Counter[tuple[str, str]] = Counter()
+        """(project, `agree` or `disagree`) of every change that was run in a new interpreter too: do the forks tell the same tests
+        to fail?"""
         self._cache, self._backend = cache, backend
         self._lock = threading.Lock()
         self._prepared: dict[str, Prepared | GeneratorError] = {}
@@ -91,19 +95,44 @@ class RepositoryGenerator:
             self._tell(project, "", "refused", len(numbers))
             return []
         drafts = self._drafts(prepared, numbers, seed, len(order))
-        stable = tuple(prepared.profile.tests)
-        runs = [Run(key=str(draft.number), files={draft.edit.path: draft.broken}, confirm=stable) for draft in drafts]
+        runs = [self._run(prepared, draft) for draft in drafts]
         workers = max(1, self.config.workers // len(order))  # projects are worked on side by side already
-        results = prepared.suite.run(runs, prepared.profile.limits(), workers) if runs else []
+        profile, validation = prepared.profile, self.config.validation
+        results = (
+            prepared.suite.run(runs, profile.limits(), workers, coverage=profile.coverage, kept=validation.kept) if runs else []
+        )
         made = []
         for draft, result in zip(drafts, results, strict=True):
-            judged = judge(prepared.profile, result)
+            judged = judge(profile, result, validation.kept)
+            self._compare(prepared, result)
             one = None if judged.fault else candidate(draft, judged, result, self.config, blobs)
             self._tell(project, draft.edit.operator, judged.fault or ("valid" if one else "not told apart"), 1)
             if one is not None:
                 made.append((draft.number, one))
         logger.info("%s: %d of %d edits make tasks", project.release, len(made), len(drafts))
         return made
+
+    def _run(self, prepared: Prepared, draft: Draft) -> Run:
+        drawn = stream(draft.seed, "repository confirmation", prepared.checkout.project.name, draft.number)
+        return planned(
+            str(draft.number),
+            {draft.edit.path: draft.broken},
+            profile=prepared.profile,
+            sources=prepared.sources,
+            config=self.config.validation,
+            drawn=drawn.random() < self.config.validation.fresh_percent / 100,
+        )
+
+    def _compare(self, prepared: Prepared, result: RunResult) -> None:
+        """Note whether a run in a new interpreter agreed with the forks."""
+        differ = disagreement(prepared.profile, result)
+        if differ is None:
+            return
+        name = prepared.checkout.project.name
+        with self._lock:
+            self.compared[name, "disagree" if differ else "agree"] += 1
+        if differ:
+            logger.warning("%s: %d tests of change %s differ in a new interpreter", name, differ, result.key)
 
     def _drafts(self, prepared: Prepared, numbers: list[int], seed: int, stride: int) -> list[Draft]:
         project = prepared.checkout.project

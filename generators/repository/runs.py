@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+import threading
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from importlib.resources import files
@@ -15,6 +16,7 @@ from factory.core.digest import Digest
 from factory.core.errors import GeneratorError
 from factory.core.files import FileTree
 from factory.core.task import EnvironmentSpec, Limits, Mount
+from generators.repository.coverage import Coverage
 from generators.repository.projects import Checkout
 from sandboxes.contract import DEPENDENCIES, WORKSPACE, Backend
 from sandboxes.verification.bundles import INSIDE
@@ -23,8 +25,8 @@ DRIVER = "/opt/driver"
 """Where the driver stands in a sandbox."""
 TREE = "/tmp/tree"
 """Where the driver runs a project."""
-AGAIN = " again"
-"""What the key of a confirming run ends in."""
+PARTS = 5
+"""Most parts of one run: four and what is run after a stop."""
 RESULT_BYTES = 128 << 20
 """Most bytes of results of one batch."""
 
@@ -36,13 +38,22 @@ class Run:
     key: str
     files: Mapping[str, str] = field(default_factory=dict)
     """Texts that replace those of files, by path; empty: the project as it is."""
+    how: str = "forked"
+    """What makes it: `forked` (the project is imported in the fork), `collected` (forked with the tests collected; the sandbox falls
+    back to `forked` where that is not sound), `fresh` (a new interpreter) or `traced`."""
     plain: bool = False
     """Without rewritten assertions, as graders run."""
     shuffle: int | None = None
     """Seed of the order."""
+    wanted: tuple[str, ...] | None = None
+    """Ids to run; None: all."""
     confirm: tuple[str, ...] = ()
-    """Ids that pass in the project as it is: a run in which some fail is made again, in another order."""
-
+    """Ids that pass in the project as it is: when some of those that were run fail, they are run again in another order,
+    with those that were not wanted."""
+    whole: bool = False
+    """Confirm by all of `confirm`, not only by what failed and what was not run."""
+    fresh: bool = False
+    """Confirm by all of them in a new interpreter too."""
 
 @dataclass(frozen=True, kw_only=True)
 class RunLimits:
@@ -52,10 +63,16 @@ class RunLimits:
     """CPU milliseconds of one test, by id."""
     other_ms: int = 10_000
     """CPU milliseconds of a test that is not named."""
+    import_ms: int = 60_000
+    """CPU milliseconds up to the first test."""
     cpu_s: int = 60
     """CPU seconds of the whole suite."""
     wall_s: int = 120
     """Wall seconds of the whole suite."""
+    stall_s: int = 30
+    """Seconds for which no process of a run wants the processor."""
+    stops: int = 2
+    """Tests that may end their process before the rest is given up."""
 
 
 @dataclass(frozen=True)
@@ -72,16 +89,17 @@ class Failure:
 
 @dataclass(frozen=True)
 class RunResult:
-    """What one run of the suite showed."""
+    """What one run of the suite showed. A test that ended its process is in `stopped`; what follows it was run in another."""
 
     key: str
     ended: str
-    """`exit:<code>`, `signal:<number>`, `wall` or `events`."""
+    """`exit:<code>`, `signal:<number>`, `wall`, `stall`, `events`, or `none` when there was nothing to run: of the first process."""
     finished: bool
     """Whether the run reported its end and exited by itself."""
     running: str | None
     """The test that had begun and did not end."""
     wall_ms: int
+    """With what comes before and after it in the sandbox, milliseconds."""
     errors: tuple[str, ...]
     """Collection errors, `id: text`."""
     states: dict[str, str]
@@ -89,13 +107,25 @@ class RunResult:
     ms: dict[str, int]
     """Duration by test id, milliseconds."""
     failures: dict[str, Failure]
-    again: RunResult | None = None
-    """The confirming run, where one was made."""
-
-    @property
-    def hung(self) -> bool:
-        """Whether a limit of CPU or wall time ended the run (SIGPROF 27, SIGXCPU 24, or SIGKILL past the hard limit)."""
-        return self.ended in ("wall", "signal:27", "signal:24", "signal:9")
+    again: tuple[RunResult, ...] = ()
+    """The confirming runs."""
+    part: str = "first"
+    """Which run it is: `first`, `again`, `newly` (of tests that failed only then) or `fresh`."""
+    how: str = "forked"
+    """What made it, as in `Run`."""
+    why: str = ""
+    """Why it was not made as it was asked."""
+    asked: tuple[str, ...] | None = None
+    """Ids that were to be run; None: all."""
+    stopped: dict[str, str] = field(default_factory=dict)
+    """Tests that ended their process, and how it ended."""
+    breakage: str = ""
+    """What broke beside tests: `import` (something was not collected), `hang` (a limit of CPU, waiting, wall time or memory)
+    or `crash`."""
+    cpu_ms: int = 0
+    """Of the processes that ran tests, milliseconds."""
+    trace: dict[str, Any] | None = None
+    """Of a traced run, what `inside/suite_tracing.py` tells."""
 
 
 class Suite:
@@ -113,23 +143,33 @@ class Suite:
             episode_ms=3_600_000,
         )
         driver = Mount(path=DRIVER, tree=_driver_tree(blobs))
+        self.cpu_s = 0.0
+        """What all its sandboxes' processes used so far, seconds."""
+        self._lock = threading.Lock()
         self._spec = EnvironmentSpec(
             image=image, files=checkout.tree.save(blobs), mounts=(*mounts, driver), limits=limits, tools=("bash",)
         )
 
-    def run(self, runs: list[Run], limits: RunLimits, workers: int = 1) -> list[RunResult]:
+    def run(
+        self, runs: list[Run], limits: RunLimits, workers: int = 1, *, coverage: Coverage | None = None, kept: Sequence[str] = ()
+    ) -> list[RunResult]:
         """Make the runs, shared out over `workers` sandboxes; results in the order of `runs`.
+
+        `coverage` tells what ran on import: without it, or when nothing was traced, no code is exchanged. `kept` are the breakages with which a run is confirmed
+        all the same.
 
         Raises GeneratorError when a sandbox's batch does not come back whole.
         """
         shares = [share for share in (runs[index::workers] for index in range(workers)) if share]
         with ThreadPoolExecutor(max(1, len(shares))) as pool:
             found = {
-                result.key: result for batch in pool.map(lambda share: self._batch(share, limits), shares) for result in batch
+                result.key: result for batch in pool.map(lambda share: self._batch(share, limits, coverage, kept), shares) for result in batch
             }
         return [found[run.key] for run in runs]
 
-    def _batch(self, runs: list[Run], limits: RunLimits) -> list[RunResult]:
+    def _batch(
+        self, runs: list[Run], limits: RunLimits, coverage: Coverage | None, kept: Sequence[str]
+    ) -> list[RunResult]:
         project = self._checkout.project
         job = {
             "root": WORKSPACE,
@@ -137,34 +177,42 @@ class Suite:
             "late": [DEPENDENCIES],
             "files": project.tests,
             "options": project.options,
-            "cpu_ms": limits.cpu_ms,
-            "other_ms": limits.other_ms,
-            "cpu_s": limits.cpu_s,
-            "wall_s": limits.wall_s,
+            "sources": self._checkout.source_files(),
+            **vars(limits),
+            "kept": list(kept),
+            "imported": coverage.imported if coverage is not None and coverage.tests else None,
+            "risky": [] if coverage is None else list(coverage.always),
             "runs": [{**vars(run), "files": dict(run.files)} for run in runs],
         }
         with self._backend.open(self._spec, self._blobs) as sandbox:
             done = sandbox.process(
                 ["python3", "-s", "-S", "-B", f"{DRIVER}/driver.py"],
                 stdin=json.dumps(job).encode(),
-                timeout_s=limits.wall_s * (2 * len(runs) + 3),
+                timeout_s=limits.wall_s * (PARTS * len(runs) + 3),
                 output_bytes=RESULT_BYTES,
             )
+        with self._lock:
+            self.cpu_s += done.cpu_s
         lines = [_result(json.loads(line)) for line in done.stdout.splitlines() if line.endswith(b"}")]
-        confirming = {result.key.removesuffix(AGAIN): result for result in lines if result.key.endswith(AGAIN)}
-        first = [result for result in lines if not result.key.endswith(AGAIN)]
+        first = [result for result in lines if result.part == "first"]
         if done.exit_code == 0 and [result.key for result in first] == [run.key for run in runs]:
-            return [replace(result, again=confirming.get(result.key)) for result in first]
+            later: dict[str, list[RunResult]] = {}
+            for result in lines:
+                if result.part != "first":
+                    later.setdefault(result.key, []).append(result)
+            return [replace(result, again=tuple(later.get(result.key, ()))) for result in first]
         if lines and lines[0].key == "warm":
             raise GeneratorError(
                 f"{project.release}: no test was collected ({lines[0].ended}) {'; '.join(lines[0].errors)[-500:]}"
             )
         said = done.stderr_tail.decode(errors="replace").strip()[-300:]
-        raise GeneratorError(f"{project.release}: {len(lines)} of {len(runs)} runs came back, exit {done.exit_code}: {said}")
+        raise GeneratorError(f"{project.release}: {len(first)} of {len(runs)} runs came back, exit {done.exit_code}: {said}")
 
 
 def _driver_tree(blobs: BlobStore) -> Digest:
-    contents: dict[str, bytes | str] = {"driver.py": files("generators.repository").joinpath("inside/driver.py").read_text()}
+    folder = files("generators.repository").joinpath("inside")
+    names = ("driver.py", "suite_servers.py", "suite_swaps.py", "suite_tracing.py", "suite_tree.py")
+    contents: dict[str, bytes | str] = {name: folder.joinpath(name).read_text() for name in names}
     for name in ("pytest_plugin.py", "pytest_runs.py", "pytest_guard.py"):
         contents[name] = (INSIDE / name).read_text()
     return FileTree.of(blobs, contents).save(blobs)
@@ -181,6 +229,8 @@ def _result(value: dict[str, Any]) -> RunResult:
         states={name: state for name, (state, _) in value["states"].items()},
         ms={name: ms for name, (_, ms) in value["states"].items()},
         failures={name: _failure(failure) for name, failure in value["failures"].items()},
+        asked=None if value["asked"] is None else tuple(value["asked"]),
+        **{name: value[name] for name in ("part", "how", "why", "stopped", "breakage", "cpu_ms", "trace")},
     )
 
 

@@ -33,18 +33,19 @@ def adopt_orphans():
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_CHILD_SUBREAPER)")
 
 
-def run(body, spec, *, wall_s, cpu_s, until=()):
+def run(body, spec, *, wall_s, cpu_s, until=(), stall_s=None):
     """Fork, call `body(events, control)` in the child, hand it `spec`, collect what it reports.
 
     `body` never returns; what it prints goes nowhere. Returns {ids, errors,
-    tests: {id: event}, running, finished, tampered, ended, wall_s}: `finished` says that the child reported its
+    tests: {id: event}, running, finished, tampered, ended, wall_s, cpu_s}: `finished` says that the child reported its
     end and exited by itself; `running` is the test that had begun and not ended; `ended` is `exit:<code>`,
-    `signal:<number>`, `wall`, `events` (too many bytes) or `enough` (every id of `until` was reported: the child was
-    not waited for).
+    `signal:<number>`, `wall`, `stall` (for `stall_s` seconds none of its processes wanted the processor, however
+    busy the machine), `events` (too many bytes) or `enough` (every id of `until` was reported: the child was not waited
+    for). `cpu_s` is what the child and all below it used.
     """
     events_out, events_in = os.pipe()
     control_out, control_in = os.pipe()
-    started, graders = time.monotonic(), pytest_guard.graders()
+    started, graders, used = time.monotonic(), pytest_guard.graders(), _children_cpu_s()
     pid = os.fork()
     if pid == 0:
         try:
@@ -61,13 +62,19 @@ def run(body, spec, *, wall_s, cpu_s, until=()):
         _write(control_in, json.dumps(spec).encode() + b"\n")
         for descriptor in (events_out, control_in):
             os.set_blocking(descriptor, False)
-        result = _watch(pid, events_out, control_in, started + wall_s, set(until))
+        result = _watch(pid, events_out, control_in, started + wall_s, set(until), stall_s)
     finally:
         kill_descendants()
         os.close(events_out)
         os.close(control_in)
-    result["wall_s"] = time.monotonic() - started
+    result["wall_s"], result["cpu_s"] = time.monotonic() - started, _children_cpu_s() - used
     return result
+
+
+def _children_cpu_s():
+    """Processor time of all reaped descendants, seconds."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
 
 
 def _prepare(root, cpu_s):
@@ -115,10 +122,10 @@ def _write(target, data):
         return
 
 
-def _watch(pid, events, control, deadline, until):
+def _watch(pid, events, control, deadline, until, stall_s):
     nonce = secrets.token_hex(16)
     result: dict = {"ids": None, "errors": [], "tests": {}, "running": None, "finished": False, "tampered": [], "ended": ""}
-    buffer, total = b"", 0
+    buffer, total, idle = b"", 0, Idle()
     with selectors.DefaultSelector() as selector:
         selector.register(events, selectors.EVENT_READ)
         while True:
@@ -129,11 +136,15 @@ def _watch(pid, events, control, deadline, until):
             if not selector.select(min(left, 0.2)):
                 if _exited(pid):  # a surviving grandchild can hold the pipe open
                     break
+                if stall_s is not None and idle.seconds() >= stall_s:
+                    result["ended"] = "stall"
+                    return result
                 continue
             try:
                 data = os.read(events, 1 << 16)
             except BlockingIOError:
                 continue
+            idle.reset()
             total += len(data)
             if total > EVENT_BYTES or len(buffer) > LINE_BYTES:
                 result["ended"] = "events"
@@ -149,6 +160,49 @@ def _watch(pid, events, control, deadline, until):
     result["ended"] = _ending(pid, deadline)
     result["finished"] = result["finished"] and result["ended"].startswith("exit:")
     return result
+
+
+LOOK_S = 0.25
+"""The most idle time that one look counts, seconds: a watcher that was not scheduled itself has seen nothing."""
+
+
+class Idle:
+    """How long no process below this one wanted the processor.
+
+    One that waits for its turn is runnable, and one that waits for a disk is not idle: a busy machine stalls nothing.
+    """
+
+    def __init__(self):
+        self.reset()
+
+    def reset(self):
+        self._since, self._used, self._idle = time.monotonic(), None, 0.0
+
+    def seconds(self):
+        """Take a look; the time since the last sign of work."""
+        now = time.monotonic()
+        wants, used = _work(descendants())
+        if wants or used != self._used:
+            self._idle = 0.0
+        else:
+            self._idle += min(now - self._since, LOOK_S)
+        self._since, self._used = now, used
+        return self._idle
+
+
+def _work(pids):
+    """Whether a thread of these processes runs, waits for its turn or for a disk; the ticks that all have used."""
+    wants, used = False, 0
+    for pid in pids:
+        try:
+            for thread in os.listdir(f"/proc/{pid}/task"):
+                with open(f"/proc/{pid}/task/{thread}/stat", "rb") as file:
+                    fields = file.read().rpartition(b")")[2].split()
+                wants = wants or fields[0] in (b"R", b"D")
+                used += int(fields[11]) + int(fields[12])
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+    return wants, used
 
 
 def _take(line, result, control, nonce):
@@ -208,13 +262,13 @@ def kill_descendants():
     Stopped processes keep their places, so that one which forks all the time fills the table before it is killed.
     """
     stopped: set = set()
-    while fresh := set(_descendants()) - stopped:
+    while fresh := set(descendants()) - stopped:
         for victim in fresh:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(victim, signal.SIGSTOP)
         stopped |= fresh
     while True:
-        for victim in _descendants():
+        for victim in descendants():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(victim, signal.SIGKILL)
         try:
@@ -225,8 +279,8 @@ def kill_descendants():
         time.sleep(0.001)
 
 
-def _descendants():
-    """Process ids below this one, from /proc."""
+def descendants(root=None):
+    """Process ids below `root` (None: this process), from /proc."""
     parents = {}
     for name in os.listdir("/proc"):
         if name.isdigit():
@@ -235,7 +289,7 @@ def _descendants():
                     parents[int(name)] = int(file.read().rpartition(b")")[2].split()[1])
             except (FileNotFoundError, ProcessLookupError):
                 continue
-    found, level = [], [os.getpid()]
+    found, level = [], [os.getpid() if root is None else root]
     while level:
         level = [pid for pid, parent in parents.items() if parent in level]
         found += level

@@ -16,11 +16,11 @@ from factory.core.demonstration import Demonstration
 from factory.core.files import FileTree
 from factory.core.outcome import OutcomeKind
 from factory.core.task import Candidate, Task, VerifierSpec
-from generators.repository.candidates import judge, steady_failures
+from generators.repository.candidates import steady_failures
 from generators.repository.config import RepositoryConfig
 from generators.repository.generator import RepositoryGenerator
 from generators.repository.runs import Failure, RunResult
-from generators.repository.triage import Profile, TriageConfig
+from generators.repository.triage import TriageConfig
 from registry.admission import named_blobs
 from sandboxes.contract import Backend
 from tests.generators.repository.conftest import FILES, SHAPES, mount
@@ -222,11 +222,11 @@ def test_a_real_project(downloads: Path, backend: Backend) -> None:
         assert hidden
 
 
-def result(states: dict[str, str], again: RunResult | None = None, ended: str = "exit:1", **fields: object) -> RunResult:
-    known: dict[str, object] = {"finished": ended.startswith("exit"), "errors": (), "failures": {}, **fields}
+def result(states: dict[str, str], *again: RunResult, **fields: object) -> RunResult:
+    known: dict[str, object] = {"finished": True, "errors": (), "failures": {}, **fields}
     return RunResult(
         key="k",
-        ended=ended,
+        ended="exit:1",
         running=None,
         wall_ms=1,
         states=states,
@@ -234,33 +234,6 @@ def result(states: dict[str, str], again: RunResult | None = None, ended: str = 
         again=again,
         **known,  # type: ignore[arg-type]
     )
-
-
-PROFILE = Profile(tests={"a": 1, "b": 1, "c": 1})
-
-
-def test_judging_two_runs() -> None:
-    second = result({"a": "failed", "b": "passed", "c": "passed"})
-    judged = judge(PROFILE, result({"a": "error", "b": "passed", "c": "failed"}, second))
-    assert (judged.fail, judged.keep, judged.fault) == (("a",), ("b",), "")
-
-
-@pytest.mark.parametrize(
-    ("found", "fault"),
-    [
-        (result({"a": "passed", "b": "passed", "c": "passed"}), "survived"),
-        (result({"a": "passed"}, ended="signal:27"), "hang"),
-        (result({"a": "passed"}, ended="wall"), "hang"),
-        (result({"a": "passed"}, ended="signal:11"), "crash"),
-        (result({"a": "passed"}, finished=False), "crash"),
-        (result({}, errors=("x: y",)), "import"),
-        (result({}), "crash"),
-        (result({"a": "failed"}, result({"a": "passed", "b": "passed", "c": "passed"})), "unstable"),
-        (result({"a": "failed"}, result({"a": "failed"})), "nothing passes"),
-    ],
-)
-def test_faults(found: RunResult, fault: str) -> None:
-    assert judge(PROFILE, found).fault == fault
 
 
 def test_failures_that_change_from_run_to_run_are_no_evidence() -> None:

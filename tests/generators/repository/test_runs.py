@@ -148,9 +148,9 @@ def test_waiting_is_not_a_hang_and_a_loop_ends_at_its_own_limit(made: Made) -> N
     waits = "from box import wait\n\ndef test_wait():\n    wait()\n"
     burns = "from box import burn\n\ndef test_quick():\n    pass\n\ndef test_burn():\n    burn()\n"
     [waited] = made(SPENDS, waits).run([Run(key="waits")], LIMITS)
-    assert (waited.states, waited.hung) == ({"tests/test_box.py::test_wait": "passed"}, False)
+    assert (waited.states, waited.breakage) == ({"tests/test_box.py::test_wait": "passed"}, "")
     [burnt] = made(SPENDS, burns).run([Run(key="burns")], LIMITS)
-    assert (burnt.hung, burnt.running) == (True, "tests/test_box.py::test_burn")
+    assert (burnt.breakage, burnt.running) == ("hang", "tests/test_box.py::test_burn")
     assert burnt.states == {"tests/test_box.py::test_quick": "passed"}
     assert burnt.wall_ms >= 500
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,30 +18,82 @@ CONFIG = TriageConfig(min_tests=2, max_suite_ms=1000, max_unstable_percent=25)
 class Told:
     """A suite whose runs show what is told: for each run the state of every test and, beside it, other facts."""
 
-    def __init__(self, *states: dict[str, str], ms: tuple[int, ...] = (7, 7, 7, 7), **facts: Any) -> None:
+    def __init__(self, *states: dict[str, str], ms: tuple[int, ...] = (7,), **facts: Any) -> None:
         self.states, self.ms, self.facts = states, ms, facts
         self.asked: list[Run] = []
+        self.differ: dict[str, dict[str, Any]] = {}
+        """What else is told of single runs, by key."""
 
     def run(self, runs: list[Run], limits: RunLimits, workers: int = 1) -> list[RunResult]:
         self.asked += runs
         known: dict[str, Any] = {"ended": "exit:0", "finished": True, "wall_ms": 500, "errors": ()} | self.facts
-        return [
-            RunResult(key=run.key, running=None, states=states, ms=dict.fromkeys(states, ms), failures={}, **known)
-            for run, states, ms in zip(runs, [*self.states, *[self.states[-1]] * 4][:4], self.ms, strict=True)
+        told = [
+            RunResult(
+                key=run.key,
+                running=None,
+                states=self.states[min(number, len(self.states) - 1)],
+                ms=dict.fromkeys(self.states[0], self.ms[min(number, len(self.ms) - 1)]),
+                failures={},
+                how=run.how,
+                trace={"ids": [], "lines": {}, "imported": {}, "always": {}} if run.how == "traced" else None,
+                **known,
+            )
+            for number, run in enumerate(runs)
         ]
+        return [one if one.how == "fresh" else replace(one, **self.differ.get(one.key, {})) for one in told]
 
 
 def passing(*names: str, **others: str) -> dict[str, str]:
     return dict.fromkeys(names, "passed") | others
 
 
-def test_a_clean_suite_is_run_as_it_is_shuffled_and_as_graders_run_it() -> None:
+def test_a_clean_suite_is_run_as_it_is_shuffled_traced_and_as_graders_run_it() -> None:
     suite = Told(passing("a", "b", "c"))
     profile = triage(suite, "p==1", CONFIG)  # type: ignore[arg-type]
     assert (list(profile.tests), profile.left_out, profile.suite_ms, profile.runs) == (["a", "b", "c"], {}, 500, 4)
-    assert len({run.shuffle for run in suite.asked}) == 3
-    assert [run.plain for run in suite.asked].count(True) == 1
+    assert (profile.how, profile.why) == ("collected", "")
+    assert len({run.shuffle for run in suite.asked}) == 6
+    assert [(run.how, run.plain) for run in suite.asked].count(("fresh", True)) == 1
+    assert len({run.shuffle for run in suite.asked if run.how == "traced"}) == 3
     assert all(not run.files for run in suite.asked)
+
+
+@pytest.mark.parametrize(
+    ("differ", "how", "why"),
+    [
+        ({"collected": {"how": "forked", "why": "1 threads run after collection: t"}}, "forked", "1 threads run"),
+        ({"collected": {"states": passing("a", "b", c="failed")}}, "forked", "1 tests differ, c among them"),
+        ({"collected": {"finished": False, "ended": "signal:11"}}, "forked", "signal:11"),
+        (
+            {key: {"states": passing("a", c="passed", b="error")} for key in ("collected", "clean", "shuffled-1", "shuffled-2")},
+            "fresh",
+            "forked: 1 tests differ, b among them",
+        ),
+    ],
+)
+def test_where_a_fork_is_not_what_a_new_interpreter_is_the_slower_way_is_taken(
+    differ: dict[str, dict[str, Any]], how: str, why: str
+) -> None:
+    suite = Told(passing("a", "b", "c"))
+    suite.differ = differ
+    profile = triage(suite, "p==1", CONFIG)  # type: ignore[arg-type]
+    assert profile.how == how
+    assert why in profile.why
+    asked = {run.how for run in suite.asked[8:]}
+    assert asked == ({"fresh"} if how == "fresh" else set())
+
+
+def test_a_test_that_fails_only_when_traced_always_runs() -> None:
+    suite = Told(passing("a", "b", "c"))
+    suite.differ = {"traced-1": {"states": passing("a", "b", c="failed")}}
+    assert triage(suite, "p==1", CONFIG).coverage.always == {"c": "fails when traced"}  # type: ignore[arg-type]
+
+
+def test_without_every_trace_there_is_no_coverage() -> None:
+    suite = Told(passing("a", "b", "c"))
+    suite.differ = {"traced-2": {"trace": None, "finished": False, "ended": "wall"}}
+    profile = triage(suite, "p==1", CONFIG)  # type: ignore[arg-type]
+    assert profile.coverage.tests == ()
 
 
 def test_what_else_the_machine_does_changes_no_limit() -> None:
@@ -85,11 +138,13 @@ def test_a_test_that_changes_is_left_out_of_a_project_that_serves() -> None:
 
 
 def test_a_slow_test_may_use_twenty_times_what_it_took_at_least() -> None:
-    """The next powers of four are 256 and 4096; what took 250 ms or less has the limit of all."""
-    profile = Profile(tests={"quick": 250, "slow": 251, "slower": 1025}, suite_ms=1400)
+    """The next powers of four are 256 and 4096; what took 250 ms (100 ms where broken versions run) or less has the limit of all."""
+    profile = Profile(tests={"quick": 100, "slow": 251, "slower": 1025}, suite_ms=1400)
     limits = profile.limits()
     assert limits.cpu_ms == {"slow": 20 * 256, "slower": 20 * 4096}
-    assert limits.other_ms == 20 * 250
+    assert limits.other_ms == 20 * 100
+    assert profile.test_cpu_ms(profile.tests) == {"slow": 20 * 256, "slower": 20 * 4096}
+    assert limits.stall_s > 10
     assert limits.cpu_s * 1000 >= 20 * profile.suite_ms
     assert limits.wall_s > limits.cpu_s
 
@@ -99,7 +154,7 @@ def test_a_refusal_is_remembered_and_another_content_is_looked_at_anew(tmp_path:
     for _ in range(2):
         with pytest.raises(GeneratorError, match="0 tests reported"):
             cached_triage(broken, "p==1", "1" * 64, CONFIG, tmp_path)  # type: ignore[arg-type]
-    assert len(broken.asked) == 4
+    assert len(broken.asked) == 8
     first = cached_triage(sound, "p==1", "2" * 64, CONFIG, tmp_path)  # type: ignore[arg-type]
     assert cached_triage(sound, "p==1", "2" * 64, CONFIG, tmp_path) == first  # type: ignore[arg-type]
-    assert len(sound.asked) == 4
+    assert len(sound.asked) == 8
