@@ -125,8 +125,8 @@ def candidate(draft: Draft, judged: Judged, result: RunResult, config: Repositor
 
 
 def steady_failures(result: RunResult, names: Iterable[str]) -> list[Failure]:
-    """Failures as far as the first two runs of a test tell them in the same words, without lines that name the day: the rest would
-    not come out twice. One that differs from its first line on is left out."""
+    """Failures as far as the first two runs of a test tell them in the same words, without lines that name the day: the rest
+    would not come out twice. One that differs from its first line on is left out."""
     days = [str(datetime.date.today() + datetime.timedelta(days=offset)) for offset in (-1, 0, 1)]
     found = []
     for name in names:

@@ -61,8 +61,8 @@ class RepositoryGenerator:
         self.fates: Counter[tuple[str, str, str]] = Counter()
         """(project, operator, fate) of every number asked for; the fate of a candidate is `valid`."""
         self.compared: Counter[tuple[str, str]] = Counter()
-        """(project, `agree` or `disagree`) of every change that was run in a new interpreter too: do the forks tell the same tests
-        to fail?"""
+        """(project, `agree` or `disagree`) of every change that was run in a new interpreter too: do the forks tell the same
+        tests to fail?"""
         self._cache, self._backend = cache, backend
         self._lock = threading.Lock()
         self._prepared: dict[str, Prepared | GeneratorError] = {}

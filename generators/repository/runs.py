@@ -39,8 +39,8 @@ class Run:
     files: Mapping[str, str] = field(default_factory=dict)
     """Texts that replace those of files, by path; empty: the project as it is."""
     how: str = "forked"
-    """What makes it: `forked` (the project is imported in the fork), `collected` (forked with the tests collected; the sandbox falls
-    back to `forked` where that is not sound), `fresh` (a new interpreter) or `traced`."""
+    """What makes it: `forked` (the project is imported in the fork), `collected` (forked with the tests collected; the
+    sandbox falls back to `forked` where that is not sound), `fresh` (a new interpreter) or `traced`."""
     plain: bool = False
     """Without rewritten assertions, as graders run."""
     shuffle: int | None = None
@@ -54,6 +54,7 @@ class Run:
     """Confirm by all of `confirm`, not only by what failed and what was not run."""
     fresh: bool = False
     """Confirm by all of them in a new interpreter too."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class RunLimits:
@@ -93,7 +94,8 @@ class RunResult:
 
     key: str
     ended: str
-    """`exit:<code>`, `signal:<number>`, `wall`, `stall`, `events`, or `none` when there was nothing to run: of the first process."""
+    """`exit:<code>`, `signal:<number>`, `wall`, `stall`, `events`, or `none` when there was nothing to run: of the first
+    process."""
     finished: bool
     """Whether the run reported its end and exited by itself."""
     running: str | None
@@ -151,25 +153,31 @@ class Suite:
         )
 
     def run(
-        self, runs: list[Run], limits: RunLimits, workers: int = 1, *, coverage: Coverage | None = None, kept: Sequence[str] = ()
+        self,
+        runs: list[Run],
+        limits: RunLimits,
+        workers: int = 1,
+        *,
+        coverage: Coverage | None = None,
+        kept: Sequence[str] = (),
     ) -> list[RunResult]:
         """Make the runs, shared out over `workers` sandboxes; results in the order of `runs`.
 
-        `coverage` tells what ran on import: without it, or when nothing was traced, no code is exchanged. `kept` are the breakages with which a run is confirmed
-        all the same.
+        `coverage` tells what ran on import: without it, or when nothing was traced, no code is exchanged. `kept` are the
+        breakages with which a run is confirmed all the same.
 
         Raises GeneratorError when a sandbox's batch does not come back whole.
         """
         shares = [share for share in (runs[index::workers] for index in range(workers)) if share]
         with ThreadPoolExecutor(max(1, len(shares))) as pool:
             found = {
-                result.key: result for batch in pool.map(lambda share: self._batch(share, limits, coverage, kept), shares) for result in batch
+                result.key: result
+                for batch in pool.map(lambda share: self._batch(share, limits, coverage, kept), shares)
+                for result in batch
             }
         return [found[run.key] for run in runs]
 
-    def _batch(
-        self, runs: list[Run], limits: RunLimits, coverage: Coverage | None, kept: Sequence[str]
-    ) -> list[RunResult]:
+    def _batch(self, runs: list[Run], limits: RunLimits, coverage: Coverage | None, kept: Sequence[str]) -> list[RunResult]:
         project = self._checkout.project
         job = {
             "root": WORKSPACE,

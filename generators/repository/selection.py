@@ -23,8 +23,8 @@ class Selection:
     tests: frozenset[str] | None
     """Ids; None: all."""
     risks: tuple[str, ...] = ()
-    """Why all must run: `import-time`, `class body`, `module level`, `kind` (a function became a generator or a coroutine, or was
-    one), `docstring` or `syntax`."""
+    """Why all must run: `import-time`, `class body`, `module level`, `kind` (a function became a generator or a coroutine, or
+    was one), `docstring` or `syntax`."""
 
 
 class _All(Exception):
@@ -52,7 +52,8 @@ def select(coverage: Coverage, before: Mapping[str, str], after: Mapping[str, st
 
 
 def _reaching(before: str, after: str) -> Iterator[tuple[list[Span], Span]]:
-    """For each outermost function that differs: lines of which one runs before what differs can, and the lines of all its body."""
+    """For each outermost function that differs: lines of which one runs before what differs can, and the lines of all its
+    body."""
     try:
         old, new = parse_python(before), parse_python(after)
         codes = [_functions(compile(text, "text", "exec", dont_inherit=True)) for text in (before, after)]
@@ -69,7 +70,9 @@ def _reaching(before: str, after: str) -> Iterator[tuple[list[Span], Span]]:
         yield (list(_spans(first.body, second.body, whole)) if same_names else [whole]), whole
 
 
-def _changed_functions(old: Sequence[ast.stmt], new: Sequence[ast.stmt], level: str) -> Iterator[tuple[FunctionNode, FunctionNode]]:
+def _changed_functions(
+    old: Sequence[ast.stmt], new: Sequence[ast.stmt], level: str
+) -> Iterator[tuple[FunctionNode, FunctionNode]]:
     """Pairs of functions of the same place that differ in their bodies alone; anything else that differs reaches all tests."""
     if len(old) != len(new):
         raise _All(level)

@@ -112,7 +112,9 @@ def triage(suite: Suite, release: str, config: TriageConfig) -> Profile:
     how, why = _quickest(results)
     plain = [results[key] for key in ("clean", "shuffled-1", "shuffled-2")]
     if how == "fresh":
-        plain = suite.run([replace(run, how="fresh") for run in ORDERS if run.key in ("clean", "shuffled-1", "shuffled-2")], limits)
+        plain = suite.run(
+            [replace(run, how="fresh") for run in ORDERS if run.key in ("clean", "shuffled-1", "shuffled-2")], limits
+        )
     for result in plain:
         if not _ran(result):
             raise GeneratorError(f"{release} is refused: its suite does not run clean ({_figures(result)})")
@@ -181,9 +183,7 @@ def _quickest(results: dict[str, RunResult]) -> tuple[str, str]:
     for how, key in (("collected", "collected"), ("forked", "clean")):
         result = results[key]
         differ = [
-            name
-            for name, state in results["fresh"].states.items()
-            if name not in changing and result.states.get(name) != state
+            name for name, state in results["fresh"].states.items() if name not in changing and result.states.get(name) != state
         ]
         if result.how != how:
             said.append(result.why)

@@ -1,4 +1,5 @@
-"""Validation: is a change of the sources seen by the tests, and by which, alike in two orders and, for a share, in a new process?"""
+"""Validation: is a change of the sources seen by the tests, and by which, alike in two orders and, for a share, in a new
+process?"""
 
 from __future__ import annotations
 
@@ -68,7 +69,8 @@ class Judged:
     keep: tuple[str, ...]
     """PASS_TO_PASS: tests that pass before it and in every run after it."""
     fault: str
-    """Why the change makes no task: `survived`, a breakage that is not kept, `unstable` or `nothing passes`; empty otherwise."""
+    """Why the change makes no task: `survived`, a breakage that is not kept, `unstable` or `nothing passes`; empty
+    otherwise."""
     breakage: str = ""
     """One of `BREAKAGES`, or empty."""
 
@@ -118,4 +120,3 @@ def disagreement(profile: Profile, result: RunResult) -> int | None:
     forked = judge(profile, replace(result, again=tuple(part for part in result.again if part.part != "fresh")))
     failed = {name for name in profile.tests if _passed(fresh, name) is False}
     return len(failed ^ set(forked.fail))
-

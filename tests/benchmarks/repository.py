@@ -1,6 +1,7 @@
 """Compare our validation of broken projects with swesmith's: the same candidate patches through both, in one run, in turn.
 
-    python -m tests.benchmarks.repository [--limit 60] [--projects sqlparse,schedule] [--block 10] [--repeats 5] [--data data/bench-repository]
+    python -m tests.benchmarks.repository [--limit 60] [--projects sqlparse,schedule] [--block 10] [--repeats 5] [--data
+    data/bench-repository]
 
 Candidates are what swesmith's procedural operators make of a project (seed 24), of which `--limit` are drawn (seed 0). Blocks
 of them go to one validator and then to the other, who begins changes with each block; each has one worker. A further run of the
@@ -16,9 +17,9 @@ What the words of the tables mean:
                     over the candidates whose run there came to its end
     replays         share of repeated validations that give the verdict and both lists again
 
-swesmith runs in an environment of its own in the data folder (made on first use), on copies of the tree and in processes instead of
-containers, which saves it time. Projects are releases of the package index nearest to the commits of swesmith's profiles. Prints
-tables, and as the last line one JSON object.
+swesmith runs in an environment of its own in the data folder (made on first use), on copies of the tree and in processes
+instead of containers, which saves it time. Projects are releases of the package index nearest to the commits of swesmith's
+profiles. Prints tables, and as the last line one JSON object.
 """
 
 from __future__ import annotations
@@ -158,17 +159,27 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--limit", type=int, default=60, help="candidates of each project")
     parser.add_argument("--projects", default=",".join(PROFILES), help=f"of {', '.join(PROFILES)}")
-    parser.add_argument("--block", type=int, default=10, help="candidates that one side validates before it is the other's turn")
+    parser.add_argument(
+        "--block", type=int, default=10, help="candidates that one side validates before it is the other's turn"
+    )
     parser.add_argument("--repeats", type=int, default=5, help="replays of a sixth of the candidates; 0 leaves them out")
     parser.add_argument("--scaling", action=argparse.BooleanOptionalAction, default=True, help="smaller suites and batches too")
-    parser.add_argument("--data", type=Path, default=Path("data/bench-repository"), help="environment of swesmith, archives, logs")
+    parser.add_argument(
+        "--data", type=Path, default=Path("data/bench-repository"), help="environment of swesmith, archives, logs"
+    )
     options = parser.parse_args()
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
     data: Path = options.data.resolve()
     data.mkdir(parents=True, exist_ok=True)
     python = environment(data / "swesmith")
     backend = open_backend("bubblewrap", cache=data / "layers")
-    result: dict[str, Any] = {"machine": _machine(), "load_before": load(), "limit": options.limit, "seed": SEED, "projects": {}}
+    result: dict[str, Any] = {
+        "machine": _machine(),
+        "load_before": load(),
+        "limit": options.limit,
+        "seed": SEED,
+        "projects": {},
+    }
     try:
         for name in options.projects.split(","):
             result["projects"][name] = _project(name, options, data, python, backend)
@@ -249,9 +260,7 @@ def _texts(patches: list[dict[str, Any]], repository: git.Repo) -> dict[str, dic
     return found
 
 
-def _compare(
-    candidates: Mapping[str, Mapping[str, str]], size: int, ours: Ours, peer: Peer, theirs: Contestant
-) -> None:
+def _compare(candidates: Mapping[str, Mapping[str, str]], size: int, ours: Ours, peer: Peer, theirs: Contestant) -> None:
     names = list(candidates)
     for number, start in enumerate(range(0, len(names), size)):
         block = {name: candidates[name] for name in names[start : start + size]}
@@ -269,7 +278,12 @@ def _block(peer: Peer, side: Contestant, block: Mapping[str, object]) -> None:
         side.fail[name], side.keep[name] = set(answer["fail"]), set(answer["keep"])
         valid = side.fail[name] and side.keep[name]
         side.fates[name] = "hang" if answer["timed_out"] else "valid" if valid else "not valid"
-        for measure, value in (("screening", "wall_s"), ("confirmed", "wall_s"), ("screening cpu", "cpu_s"), ("confirmed cpu", "cpu_s")):
+        for measure, value in (
+            ("screening", "wall_s"),
+            ("confirmed", "wall_s"),
+            ("screening cpu", "cpu_s"),
+            ("confirmed cpu", "cpu_s"),
+        ):
             side.note(measure, name, answer[value])
 
 

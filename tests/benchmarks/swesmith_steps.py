@@ -2,10 +2,10 @@
 
     python swesmith_steps.py PROFILE CHECKOUT WORK SEED
 
-Reads commands as JSON lines and answers each with one: {"do": "generate"}, {"do": "reference"}, {"do": "validate", "id": ID}. What
-swesmith fetches from a mirror is copied from CHECKOUT instead, and what it runs in a container of its own runs in a process
-on a copy of the tree: both save it time. Everything else (generation, patches, test command, log parser, report, time limit) is
-its own.
+Reads commands as JSON lines and answers each with one: {"do": "generate"}, {"do": "reference"}, {"do": "validate", "id": ID}.
+What swesmith fetches from a mirror is copied from CHECKOUT instead, and what it runs in a container of its own runs in a
+process on a copy of the tree: both save it time. Everything else (generation, patches, test command, log parser, report, time
+limit) is its own.
 """
 
 from __future__ import annotations

@@ -2,20 +2,22 @@
 
 Reads one JSON job on standard input and prints JSON lines, at least one for each run:
 
-    job   {root, path, late, files, sources, options, cpu_ms, other_ms, import_ms, cpu_s, wall_s, stall_s, stops, kept, imported, risky,
-           runs: [run]}
+    job   {root, path, late, files, sources, options, cpu_ms, other_ms, import_ms, cpu_s, wall_s, stall_s, stops, kept,
+           imported, risky, runs: [run]}
     run   {key, files: {path: text}, plain, shuffle, wanted, how, confirm, whole, fresh}
     line  {key, part, how, why, asked, ended, finished, running, stopped: {id: ended}, breakage, wall_ms, cpu_ms, errors,
            states: {id: [state, ms]}, failures: {id: failure}, trace}
 
-This process imports neither pytest nor the project. Its servers fork for each run (`suite_servers`): the first has pytest imported
-and imports the project in the fork, which is always sound; the second has the project imported and its tests collected, and
-exchanges the code of changed functions in the fork (`suite_swaps`). A run that asks for the second (`how` is `collected`) and
-cannot have it is made by the first; `how` of the line says which it was, and `why` why. All happen in one tree (`suite_tree`).
+This process imports neither pytest nor the project. Its servers fork for each run (`suite_servers`): the first has pytest
+imported and imports the project in the fork, which is always sound; the second has the project imported and its tests
+collected, and exchanges the code of changed functions in the fork (`suite_swaps`). A run that asks for the second (`how` is
+`collected`) and cannot have it is made by the first; `how` of the line says which it was, and `why` why. All happen in one
+tree (`suite_tree`).
 
 A test that its process does not survive is `stopped`, and what comes after it is run in a further process, at most
-`stops` times. `breakage` is `import` when something was not collected, `hang` or `crash` when a process ended so. A run with `confirm` (ids that pass in the project as it is) of which some fail
-is made again in parts, unless it has a breakage that is not `kept`:
+`stops` times. `breakage` is `import` when something was not collected, `hang` or `crash` when a process ended so. A run with
+`confirm` (ids that pass in the project as it is) of which some fail is made again in parts, unless it has a breakage that is
+not `kept`:
 
     again   in another order, the ids of `confirm` that were not `wanted` and those that failed; with `whole` all of them
     newly   in another order, those that only now failed
@@ -39,8 +41,16 @@ TRACE = "/tmp/trace.json"
 START_S = 30
 """What a server may take beyond the wall time of a run, seconds."""
 NOTHING: dict = {
-    **{"ids": [], "errors": [], "tests": {}, "running": None, "finished": True, "ended": "none", "wall_s": 0.0, "cpu_s": 0.0},
-    **{"stopped": {}, "trace": None},
+    "ids": [],
+    "errors": [],
+    "tests": {},
+    "running": None,
+    "finished": True,
+    "ended": "none",
+    "wall_s": 0.0,
+    "cpu_s": 0.0,
+    "stopped": {},
+    "trace": None,
 }
 """The result of no tests."""
 

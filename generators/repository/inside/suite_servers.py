@@ -7,8 +7,8 @@ forks as graders do (`pytest_runs`), so that a run's end leaves nothing below th
     answer    a result of `pytest_runs.run`, or {"lost": why}
 
 `how` of the first server: `forked`, `fresh` (a new interpreter), `traced`, `warming` (bytecode is written). The second, whose
-answer to nothing is `{"keys": {path: [function]}}` or `{"lost": why}` as soon as it stands, forks where the first test would begin,
-and gives functions their new code in the fork.
+answer to nothing is `{"keys": {path: [function]}}` or `{"lost": why}` as soon as it stands, forks where the first test would
+begin, and gives functions their new code in the fork.
 """
 
 import base64

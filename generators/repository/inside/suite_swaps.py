@@ -1,7 +1,7 @@
 """Which functions of changed files can be given new code in a process that has imported the old ones.
 
-A function's code may be exchanged when that cannot be told from having imported the new text: the module and its class bodies do
-the same, line numbers aside, and of each function that differs neither it nor one inside it was called on import or in
+A function's code may be exchanged when that cannot be told from having imported the new text: the module and its class bodies
+do the same, line numbers aside, and of each function that differs neither it nor one inside it was called on import or in
 collection, its code was not looked at, and nothing that the function object itself holds is other: names, docstring, arguments,
 closure, and whether it is a generator or a coroutine. Defaults, decorators and annotations belong to what is around it.
 """

@@ -1,15 +1,15 @@
 """Records which lines of the sources each test runs, and what runs before the first test.
 
 Written in Python, for the interpreter's own trace function: nothing compiled has to fit the image. A line counts for the test
-during which it ran. What the set-up of a fixture of a wider scope runs counts for every test that uses the fixture, as in another
-order another test would set it up. The result goes into a file, since a run's events have a limit:
+during which it ran. What the set-up of a fixture of a wider scope runs counts for every test that uses the fixture, as in
+another order another test would set it up. The result goes into a file, since a run's events have a limit:
 
     {"ids": [id], "lines": {path: {line: tests as a bit mask, hexadecimal, the first id lowest}},
      "imported": {path: {"lines": [line], "called": [function], "read": [function]}}, "always": {id: why}}
 
-`imported` is what ran outside tests: on import, in collection, at the session's end. A function is told as `line:qualname`, the line
-that of its code object; `read` are those whose code object was looked at. `always` are tests whose lines tell too little:
-they started a process, left a thread running or took the trace function away.
+`imported` is what ran outside tests: on import, in collection, at the session's end. A function is told as `line:qualname`,
+the line that of its code object; `read` are those whose code object was looked at. `always` are tests whose lines tell too
+little: they started a process, left a thread running or took the trace function away.
 """
 
 import json

@@ -1,4 +1,5 @@
-"""Which tests a change can reach: spans by hand, and, for any program drawn, no test that really runs the change is left out."""
+"""Which tests a change can reach: spans by hand, and, for any program drawn, no test that really runs the change is left
+out."""
 
 from __future__ import annotations
 
@@ -94,7 +95,9 @@ def test_tests_and_risks(old: str, new: str, expected: Selection) -> None:
 
 def test_a_function_that_runs_on_import_reaches_all_tests() -> None:
     early = Coverage(tests=("a",), imported={"m.py": {"lines": [14]}})
-    assert select(early, {"m.py": TEXT}, {"m.py": TEXT.replace("found = 1\n", "found = 2\n")}) == Selection(None, ("import-time",))
+    assert select(early, {"m.py": TEXT}, {"m.py": TEXT.replace("found = 1\n", "found = 2\n")}) == Selection(
+        None, ("import-time",)
+    )
 
 
 def test_changes_of_several_files_reach_what_any_of_them_does() -> None:

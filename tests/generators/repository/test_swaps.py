@@ -99,7 +99,11 @@ def shown(space: dict[str, Any]) -> list[object]:
         ("self.size * self.size", "self.size * 2", ["area"]),
         ("box.size = size", "box.size = size + 1", ["of"]),
         ("range(self.size)", "range(1, self.size)", ["items"]),
-        ("        return self.size\n\n    def name", "        self.size += 1\n        return self.size\n\n    def name", ["later"]),
+        (
+            "        return self.size\n\n    def name",
+            "        self.size += 1\n        return self.size\n\n    def name",
+            ["later"],
+        ),
         ("__class__.__name__", "__class__.__qualname__ * 2", ["name"]),
         ("value * factor", "value * \\\n        factor - 1", ["scaled"]),
     ],
@@ -145,7 +149,8 @@ def test_refusals(old: str, new: str, why: str | None) -> None:
 
 
 @pytest.mark.parametrize(
-    ("imported", "why"), [({"called": ["11:counter.<locals>.step"]}, "runs on import"), ({"read": ["10:counter"]}, "read on import")]
+    ("imported", "why"),
+    [({"called": ["11:counter.<locals>.step"]}, "runs on import"), ({"read": ["10:counter"]}, "read on import")],
 )
 def test_what_ran_or_was_looked_at_before_the_fork_is_not_exchanged(imported: dict[str, list[str]], why: str) -> None:
     code = compile(TEXT, "/m.py", "exec")

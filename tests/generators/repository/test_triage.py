@@ -65,7 +65,10 @@ def test_a_clean_suite_is_run_as_it_is_shuffled_traced_and_as_graders_run_it() -
         ({"collected": {"states": passing("a", "b", c="failed")}}, "forked", "1 tests differ, c among them"),
         ({"collected": {"finished": False, "ended": "signal:11"}}, "forked", "signal:11"),
         (
-            {key: {"states": passing("a", c="passed", b="error")} for key in ("collected", "clean", "shuffled-1", "shuffled-2")},
+            {
+                key: {"states": passing("a", c="passed", b="error")}
+                for key in ("collected", "clean", "shuffled-1", "shuffled-2")
+            },
             "fresh",
             "forked: 1 tests differ, b among them",
         ),
@@ -138,7 +141,8 @@ def test_a_test_that_changes_is_left_out_of_a_project_that_serves() -> None:
 
 
 def test_a_slow_test_may_use_twenty_times_what_it_took_at_least() -> None:
-    """The next powers of four are 256 and 4096; what took 250 ms (100 ms where broken versions run) or less has the limit of all."""
+    """The next powers of four are 256 and 4096; what took 250 ms (100 ms where broken versions run) or less has the limit of
+    all."""
     profile = Profile(tests={"quick": 100, "slow": 251, "slower": 1025}, suite_ms=1400)
     limits = profile.limits()
     assert limits.cpu_ms == {"slow": 20 * 256, "slower": 20 * 4096}
