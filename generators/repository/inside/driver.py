@@ -127,16 +127,16 @@ class Driver:
             return [], "forked", str(refusal)
 
     def _swaps(self, path, text):
-        if self._job["imported"] is None:
-            raise suite_swaps.Refused("what runs on import is not known")
-        imported = self._job["imported"].get(path)
-        if imported is None:  # nothing has the old text: the new file is enough
+        if path not in self._keys:  # not imported yet: the new file is enough
             return
+        imported = (self._job["imported"] or {}).get(path)
+        if imported is None:
+            raise suite_swaps.Refused("what runs on import is not known")
         with open(os.path.join(self._job["root"], path), encoding="utf-8", newline="") as file:
             before = file.read()
         found = suite_swaps.swaps(os.path.join(TREE, path), before, text, imported)
         for name, code in found:
-            if name not in self._keys.get(path, ()):
+            if name not in self._keys[path]:
                 raise suite_swaps.Refused("not defined on import")
             yield [path, name, base64.b64encode(marshal.dumps(code)).decode()]
 

@@ -230,8 +230,12 @@ class Collected(Measured):
         return f"files are open after collection: {foreign[0]}" if foreign else ""
 
     def _functions(self):
-        """{path: {function: [function objects]}} of everything below the tree."""
+        """{path: {function: [function objects]}} of all modules below the tree."""
         found: dict = {}
+        for module in list(sys.modules.values()):
+            file = getattr(module, "__file__", None)
+            if isinstance(file, str) and file.startswith(f"{self._root}/"):
+                found[os.path.relpath(file, self._root)] = {}
         for one in gc.get_objects():
             if type(one) is types.FunctionType and one.__code__.co_filename.startswith(f"{self._root}/"):
                 code = one.__code__

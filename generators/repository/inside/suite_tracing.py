@@ -7,7 +7,7 @@ another order another test would set it up. The result goes into a file, since a
     {"ids": [id], "lines": {path: {line: tests as a bit mask, hexadecimal, the first id lowest}},
      "imported": {path: {"lines": [line], "called": [function], "read": [function]}}, "always": {id: why}}
 
-`imported` is what ran outside tests: on import, in collection, at the session's end. A function is told as `line:qualname`,
+`imported` is what ran outside tests, in collection and at the session's end, and what importing a module runs, in a test too. A function is told as `line:qualname`,
 the line that of its code object; `read` are those whose code object was looked at. `always` are tests whose lines tell too
 little: they started a process, left a thread running or took the trace function away.
 """
@@ -33,8 +33,12 @@ class Tracer:
         self._sizes: dict = {}
         self.hits: dict = {}
         """Lines by code object, in the present context."""
+        self.imported: dict = {}
+        """The same of modules' own code and what it calls, whoever imports them: it runs once, for all that come after."""
+        self._importing: list = []
 
     def start(self):
+        self._importing.clear()
         threading.settrace(self._call)
         sys.settrace(self._call)
 
@@ -56,6 +60,11 @@ class Tracer:
         code = frame.f_code
         if code.co_filename not in self._files:
             return None
+        if code.co_name == "<module>":
+            self._importing.append(self.hits)
+            self.hits = self.imported
+            self.hits.setdefault(code, set()).add(frame.f_lineno)
+            return self._module
         seen = self.hits.get(code)
         if seen is None:
             self.hits[code] = set()
@@ -71,6 +80,14 @@ class Tracer:
                 seen = self.hits[code] = set()
             seen.add(frame.f_lineno)
         return self._line
+
+    def _module(self, frame, event, arg):
+        if event == "return":
+            self.hits = self._importing.pop()
+            return None
+        if event == "line":
+            self.hits.setdefault(frame.f_code, set()).add(frame.f_lineno)
+        return self._module
 
     def _size(self, code):
         """How many lines a code object has at most."""
@@ -101,7 +118,6 @@ class Traced(pytest_plugin.Plugin):
         super().__init__(spec, events, control)
         self._tracer = Tracer({os.path.join(spec["root"], path): path for path in spec["sources"]})
         self._file = spec["trace"]
-        self._imported: dict = {}
         self._tests: dict = {}
         self._fixtures: dict = {}
         self._always: dict = {}
@@ -120,7 +136,7 @@ class Traced(pytest_plugin.Plugin):
             self._always.setdefault(self._test, "subprocess")
 
     def pytest_runtest_logstart(self, nodeid):
-        _merge(self._imported, self._tracer.enter())
+        _merge(self._tracer.imported, self._tracer.enter())
         self._test, self._threads = nodeid, threading.active_count()
         super().pytest_runtest_logstart(nodeid)
 
@@ -155,7 +171,7 @@ class Traced(pytest_plugin.Plugin):
     def pytest_sessionfinish(self):
         sys.settrace(None)
         threading.settrace(None)
-        _merge(self._imported, self._tracer.enter())
+        _merge(self._tracer.imported, self._tracer.enter())
         with open(self._file, "w") as file:
             json.dump(self._result(), file)
         super().pytest_sessionfinish()
@@ -169,8 +185,8 @@ class Traced(pytest_plugin.Plugin):
                     for line in seen:
                         masks[line] = masks.get(line, 0) | 1 << number
         imported, called, read = (
-            self._tracer.lines(self._imported),
-            self._tracer.functions(self._imported),
+            self._tracer.lines(self._tracer.imported),
+            self._tracer.functions(self._tracer.imported),
             self._tracer.functions(self._looked_at),
         )
         return {
