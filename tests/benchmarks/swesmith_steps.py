@@ -74,16 +74,18 @@ class Peer:
 
     def reference(self) -> dict[str, Any]:
         """The run of the project as it is, which all reports are compared with."""
-        name = self._registry.get(PROFILE).repo_name
-        self._timed(lambda: self._in_a_process({"instance_id": f"{name}.ref"}, PROFILE, self._folder(), timeout=900))
-        text = (self._folder() / PROFILE / f"{name}.ref" / "test_output.txt").read_text()
+        from swesmith.constants import REF_SUFFIX
+
+        name, limit = f"{PROFILE}{REF_SUFFIX}", self._registry.get(PROFILE).timeout_ref
+        self._timed(lambda: self._in_a_process({"instance_id": name}, PROFILE, self._folder(), limit))
+        text = (self._folder() / PROFILE / name / "test_output.txt").read_text()
         return {**self._used, "seen": len(self._parsed(text))}
 
     def validate(self, id: str) -> dict[str, Any]:
         """One candidate, from its patch to its report."""
         instance = {**self._patches[id]}
         instance.setdefault("patch", instance.get("model_patch"))
-        self._timed(lambda: self._valid.run_validation(instance, PROFILE))
+        self._timed(lambda: self._valid.run_validation(instance))
         report = json.loads((self._folder() / PROFILE / id / "report.json").read_text())
         return {
             **self._used,
