@@ -146,7 +146,7 @@ class Suite:
         )
         driver = Mount(path=DRIVER, tree=_driver_tree(blobs))
         self.cpu_s = 0.0
-        """What all its sandboxes' processes used so far, seconds."""
+        """Processor time of all its batches so far, seconds; without what was killed."""
         self._lock = threading.Lock()
         self._spec = EnvironmentSpec(
             image=image, files=checkout.tree.save(blobs), mounts=(*mounts, driver), limits=limits, tools=("bash",)

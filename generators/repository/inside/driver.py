@@ -75,6 +75,13 @@ class Driver:
             self._collect()
         for run in self._job["runs"]:
             self._made(run)
+        self.close()
+
+    def close(self):
+        """End the servers, so that what they and their forks used is counted as this process's children."""
+        for server in (self._clean, self._collected):
+            if server is not None:
+                server.close()
 
     def _collect(self):
         """Start the second server, or note why there is none."""
