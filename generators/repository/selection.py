@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from types import CodeType
 
 from factory.core.syntax import parse_python
@@ -55,10 +56,10 @@ def _reaching(before: str, after: str) -> Iterator[tuple[list[Span], Span]]:
     """For each outermost function that differs: lines of which one runs before what differs can, and the lines of all its
     body."""
     try:
-        old, new = parse_python(before), parse_python(after)
-        codes = [_functions(compile(text, "text", "exec", dont_inherit=True)) for text in (before, after)]
+        (old, *codes), (new, *later) = _read(before), _read(after)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         raise _All("syntax") from None
+    codes += later
     for first, second in _changed_functions(old.body, new.body, "module level"):
         if ast.get_docstring(first) != ast.get_docstring(second):
             raise _All("docstring")
@@ -68,6 +69,12 @@ def _reaching(before: str, after: str) -> Iterator[tuple[list[Span], Span]]:
             raise _All("kind")
         same_names = _names(scopes[0]) == _names(scopes[1])
         yield (list(_spans(first.body, second.body, whole)) if same_names else [whole]), whole
+
+
+@lru_cache(maxsize=64)
+def _read(text: str) -> tuple[ast.Module, dict[tuple[int, str], CodeType]]:
+    """The syntax tree of a module and its functions' code: one text is compared with many others."""
+    return parse_python(text), _functions(compile(text, "text", "exec", dont_inherit=True))
 
 
 def _changed_functions(

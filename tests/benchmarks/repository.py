@@ -109,12 +109,12 @@ class Ours:
         started, before = time.monotonic(), self.suite.cpu_s
         runs, planning = [], {}
         for name, files in candidates.items():
-            began = time.perf_counter()
+            began, used = time.perf_counter(), time.process_time()
             runs.append(self._run(name, files))
-            planning[name] = time.perf_counter() - began
+            planning[name] = time.perf_counter() - began, time.process_time() - used
         results = self._made(runs)
         for result in results:
-            self._note(result, planning[result.key])
+            self._note(result, *planning[result.key])
         self.side.wall_s += time.monotonic() - started
         self.side.cpu_s += self.suite.cpu_s - before
 
@@ -135,7 +135,7 @@ class Ours:
     def _made(self, runs: list[Run]) -> list[RunResult]:
         return self.suite.run(runs, self.profile.limits(), coverage=self.profile.coverage, kept=self.config.kept)
 
-    def _note(self, result: RunResult, planning: float) -> None:
+    def _note(self, result: RunResult, planning: float, planning_cpu: float) -> None:
         side, name = self.side, result.key
         judged = judge(self.profile, result, self.config.kept)
         side.fates[name] = judged.fault or "valid"
@@ -143,8 +143,8 @@ class Ours:
         parts = (result, *result.again)
         side.note("screening", name, planning + result.wall_ms / 1000)
         side.note("confirmed", name, planning + sum(part.wall_ms for part in parts) / 1000)
-        side.note("screening cpu", name, planning + result.cpu_ms / 1000)
-        side.note("confirmed cpu", name, planning + sum(part.cpu_ms for part in parts) / 1000)
+        side.note("screening cpu", name, planning_cpu + result.cpu_ms / 1000)
+        side.note("confirmed cpu", name, planning_cpu + sum(part.cpu_ms for part in parts) / 1000)
         side.note("tests", name, float(len(self.profile.tests) if result.asked is None else len(result.asked)))
         side.note(f"how {result.how}", name, 1.0)
         if result.why:

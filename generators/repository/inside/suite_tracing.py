@@ -7,9 +7,9 @@ another order another test would set it up. The result goes into a file, since a
     {"ids": [id], "lines": {path: {line: tests as a bit mask, hexadecimal, the first id lowest}},
      "imported": {path: {"lines": [line], "called": [function], "read": [function]}}, "always": {id: why}}
 
-`imported` is what ran outside tests, in collection and at the session's end, and what importing a module runs, in a test too. A function is told as `line:qualname`,
-the line that of its code object; `read` are those whose code object was looked at. `always` are tests whose lines tell too
-little: they started a process, left a thread running or took the trace function away.
+`imported` is what ran outside tests, in collection and at the session's end, and what importing a module runs, in a test too.
+A function is told as `line:qualname`, the line that of its code object; `read` are those whose code object was looked at.
+`always` are tests whose lines tell too little: they started a process, left a thread running or took the trace function away.
 """
 
 import json

@@ -9,7 +9,7 @@ from types import FrameType
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from generators.repository.coverage import Coverage, merged
@@ -192,6 +192,7 @@ def ran(text: str, answers: list[int]) -> tuple[set[int], list[object]]:
     return lines, did
 
 
+@settings(deadline=None)
 @given(blocks(2), st.data())
 def test_no_call_that_a_change_alters_is_left_out(block: list[Any], data: st.DataObject) -> None:
     """For a line changed, removed or doubled, every call that then does something else had run a line of the spans."""
