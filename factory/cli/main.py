@@ -28,10 +28,11 @@ app = typer.Typer(
 
 
 def _commands() -> None:
-    from factory.cli import audit, doctor, report, run, splits, tasks, trajectories
+    from factory.cli import audit, doctor, exchange, report, run, splits, tasks, trajectories
 
     for module in (run, doctor, report):
         module.add_to(app)
+    exchange.add_to(tasks.app)
     app.add_typer(tasks.app, name="tasks")
     app.add_typer(trajectories.app, name="trajectories")
     app.add_typer(splits.aliases, name="alias")

@@ -98,8 +98,8 @@ def candidate(draft: Draft, judged: Judged, result: RunResult, config: Repositor
     project, edit = draft.checkout.project, draft.edit
     rng = stream(draft.seed, "repository", project.name, draft.number)
     explicitness = rng.choice(config.explicitness)
-    shown_fail, hidden_fail = _dealt(judged.fail, rng.random() < 0.5)
-    shown_keep, hidden_keep = _dealt(judged.keep, rng.random() < 0.5)
+    shown_fail, hidden_fail = dealt(judged.fail, rng.random() < 0.5)
+    shown_keep, hidden_keep = dealt(judged.keep, rng.random() < 0.5)
     shown = evidence(steady_failures(result, shown_fail), draft.tests)
     if shown is None:
         return None
@@ -125,8 +125,8 @@ def candidate(draft: Draft, judged: Judged, result: RunResult, config: Repositor
             tools=("bash", "edit", "submit"),
             limits=config.limits,
         ),
-        verifier=_verifier(draft, shown_fail, shown_keep, blobs),
-        held_out=_verifier(draft, hidden_fail or shown_fail, hidden_keep, blobs),
+        verifier=verifier(draft.checkout, draft.profile, shown_fail, shown_keep, blobs),
+        held_out=verifier(draft.checkout, draft.profile, hidden_fail or shown_fail, hidden_keep, blobs),
         solution=put_json(blobs, restoring(edit.path, draft.broken, draft.original).manifest()),
     )
     parameters: dict[str, Json] = {
@@ -183,7 +183,7 @@ def _steady_head(first: str, second: str, days: list[str]) -> str:
     return "\n".join(kept)
 
 
-def _dealt(names: tuple[str, ...], second_first: bool) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def dealt(names: tuple[str, ...], second_first: bool) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Every other one to each side; a single one to the first."""
     sides = names[::2], names[1::2]
     return (sides[1], sides[0]) if second_first and sides[1] else sides
@@ -196,9 +196,11 @@ def _broken_tree(draft: Draft, blobs: BlobStore) -> Digest:
     return draft.checkout.environment_tree().merged({draft.edit.path: entry}).save(blobs)
 
 
-def _verifier(draft: Draft, fail: tuple[str, ...], keep: tuple[str, ...], blobs: BlobStore) -> VerifierSpec:
+def verifier(
+    checkout: Checkout, profile: Profile, fail: tuple[str, ...], keep: tuple[str, ...], blobs: BlobStore
+) -> VerifierSpec:
     """The bundle of the pytest checker for these tests, in the order of collection; what failed before is audited."""
-    project, profile = draft.checkout.project, draft.profile
+    project = checkout.project
     asked = {*fail, *keep}
     names = [name for name in profile.tests if name in asked]
     files = list(dict.fromkeys(name.partition("::")[0] for name in names))
@@ -218,7 +220,7 @@ def _verifier(draft: Draft, fail: tuple[str, ...], keep: tuple[str, ...], blobs:
         "run_ms": run_ms,
         "cpu_s": profile.suite_s(),
     }
-    tree = bundle(blobs, checker="pytest_checker", spec=spec, files=draft.checkout.sealed_tree())
+    tree = bundle(blobs, checker="pytest_checker", spec=spec, files=checkout.sealed_tree())
     return VerifierSpec(bundle=tree, wall_ms=run_ms + VERIFIER_SPARE_MS)
 
 

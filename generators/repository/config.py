@@ -7,6 +7,7 @@ from pathlib import Path
 
 from factory.core.errors import UserError
 from factory.core.task import Limits
+from generators.repository.history.config import HistoryConfig
 from generators.repository.instruction import EXPLICITNESS
 from generators.repository.operators import OPERATORS
 from generators.repository.triage import TriageConfig
@@ -32,6 +33,8 @@ class RepositoryConfig:
     """Only edits that one call of the `edit` tool restores."""
     triage: TriageConfig = field(default_factory=TriageConfig)
     """What a project must offer."""
+    history: HistoryConfig = field(default_factory=HistoryConfig)
+    """Tasks from the history of projects."""
     workers: int = 2
     """Sandboxes that run suites at the same time."""
     image: str = "python-3.11"

@@ -17,6 +17,9 @@ from factory.core.task import Candidate, Mount
 from generators.repository.candidates import VERSION, Draft, candidate, judge
 from generators.repository.config import RepositoryConfig
 from generators.repository.dependencies import dependency_mount
+from generators.repository.history.series import HistorySeries
+from generators.repository.history.sources import load_history
+from generators.repository.history.written import Complete
 from generators.repository.projects import Checkout, Project, check_out, load_fleet
 from generators.repository.runs import Run, Suite
 from generators.repository.sites import ProjectSites
@@ -45,14 +48,20 @@ class RepositoryGenerator:
 
     Number i of a seed's series is edit i // n of project i % n of the n projects, shuffled; edits are shuffled with the
     operators taking turns. A number gives no candidate when its project is refused, its edit survives the tests, hangs,
-    breaks the import, or can not be described without giving the fix away.
+    breaks the import, or can not be described without giving the fix away. Numbers that the settings give to history are
+    changes instead (`HistorySeries`), of which one number can give several candidates; the others stay what they are.
     """
 
     name = "repository"
     version = VERSION
 
-    def __init__(self, config: RepositoryConfig | None = None, *, cache: Path, backend: Backend) -> None:
-        """`cache` keeps archives, clones, dependencies and triage; project code runs in sandboxes of `backend` alone."""
+    def __init__(
+        self, config: RepositoryConfig | None = None, *, cache: Path, backend: Backend, complete: Complete | None = None
+    ) -> None:
+        """`cache` keeps archives, clones, dependencies and triage; project code runs in sandboxes of `backend` alone.
+
+        `complete` is the language model that writes tests for changes which brought none.
+        """
         self.config = config or RepositoryConfig()
         self.fleet = load_fleet(self.config.fleet)
         names = self.config.projects or tuple(project.name for project in self.fleet.used_for("tasks"))
@@ -63,6 +72,14 @@ class RepositoryGenerator:
         self._lock = threading.Lock()
         self._prepared: dict[str, Prepared | GeneratorError] = {}
         self._sites: dict[tuple[str, int], ProjectSites] = {}
+        self.history = HistorySeries(
+            load_history(self.config.fleet, self.fleet),
+            self.config,
+            cache=cache,
+            backend=backend,
+            prepare=self.prepare_checkout,
+            complete=complete,
+        )
 
     def generate(self, blobs: BlobStore, *, seed: int, start: int, count: int) -> Iterator[Candidate]:
         """Candidates `start` to `start + count - 1` of the series of `seed`, in the order of their numbers.
@@ -73,11 +90,13 @@ class RepositoryGenerator:
         order = list(self.projects)
         stream(seed, "repository projects").shuffle(order)
         numbers: dict[Project, list[int]] = {}
-        for number in range(start, start + count):
+        changes = [number for number in range(start, start + count) if self.config.history.takes(number)]
+        for number in sorted({*range(start, start + count)} - {*changes}):
             numbers.setdefault(order[number % len(order)], []).append(number)
         with ThreadPoolExecutor(self.config.workers) as pool:
             batches = pool.map(lambda item: self._batch(item[0], item[1], blobs, seed, order), numbers.items())
-            found = [pair for batch in batches for pair in batch]
+            histories = pool.map(lambda number: self._change(number, blobs, seed), changes)
+            found = [pair for batch in (*batches, *histories) for pair in batch]
         for _, made in sorted(found, key=lambda pair: pair[0]):
             yield made
 
@@ -92,7 +111,7 @@ class RepositoryGenerator:
             return []
         drafts = self._drafts(prepared, numbers, seed, len(order))
         stable = tuple(prepared.profile.tests)
-        runs = [Run(key=str(draft.number), file=draft.edit.path, text=draft.broken, confirm=stable) for draft in drafts]
+        runs = [Run(key=str(draft.number), files={draft.edit.path: draft.broken}, confirm=stable) for draft in drafts]
         workers = max(1, self.config.workers // len(order))  # projects are worked on side by side already
         results = prepared.suite.run(runs, prepared.profile.limits(), workers) if runs else []
         made = []
@@ -104,6 +123,14 @@ class RepositoryGenerator:
                 made.append((draft.number, one))
         logger.info("%s: %d of %d edits make tasks", project.release, len(made), len(drafts))
         return made
+
+    def _change(self, number: int, blobs: BlobStore, seed: int) -> list[tuple[int, Candidate]]:
+        """The candidates of a number that is a change of a project's history."""
+        made = self.history.make(blobs, seed=seed, number=number)
+        with self._lock:
+            for fate, count in made.fates.items():
+                self.fates[made.project, made.operator, fate] += count
+        return [(number, one) for one in made.candidates]
 
     def _drafts(self, prepared: Prepared, numbers: list[int], seed: int, stride: int) -> list[Draft]:
         project = prepared.checkout.project
@@ -136,21 +163,24 @@ class RepositoryGenerator:
     def prepare(self, project: Project, blobs: BlobStore) -> Prepared | GeneratorError:
         """Fetch, install and triage a project; the refusal when it can not serve. Remembered for the generator's life."""
         if project.name not in self._prepared:
-            checkout = check_out(project, self._cache, blobs)
-            with self._lock:
-                lock = self.fleet.locks[project.lock]
-                mount = dependency_mount(lock, self._cache, self._backend, self.config.image, blobs)
-            suite = Suite(checkout, (mount,), self._backend, blobs, self.config.image)
-            content = f"{checkout.digest} {mount.tree} {self.config.image}"
-            try:
-                profile = cached_triage(suite, project.release, content, self.config.triage, self._cache)
-            except GeneratorError as refusal:
-                self._prepared[project.name] = refusal
-                return refusal
-            sources = _texts(checkout, checkout.source_files(), blobs)
-            tests = _texts(checkout, [path for path in checkout.tree if project.is_test(path)], blobs)
-            self._prepared[project.name] = Prepared(checkout, mount, suite, profile, sources, tests)
+            self._prepared[project.name] = self.prepare_checkout(check_out(project, self._cache, blobs), blobs)
         return self._prepared[project.name]
+
+    def prepare_checkout(self, checkout: Checkout, blobs: BlobStore) -> Prepared | GeneratorError:
+        """The same for files that are there already, any version of a project; only triage is remembered."""
+        project = checkout.project
+        with self._lock:
+            lock = self.fleet.locks[project.lock]
+            mount = dependency_mount(lock, self._cache, self._backend, self.config.image, blobs)
+        suite = Suite(checkout, (mount,), self._backend, blobs, self.config.image)
+        content = f"{checkout.digest} {mount.tree} {self.config.image}"
+        try:
+            profile = cached_triage(suite, project.release, content, self.config.triage, self._cache)
+        except GeneratorError as refusal:
+            return refusal
+        sources = _texts(checkout, checkout.source_files(), blobs)
+        tests = _texts(checkout, [path for path in checkout.tree if project.is_test(path)], blobs)
+        return Prepared(checkout, mount, suite, profile, sources, tests)
 
     def _tell(self, project: Project, operator: str, fate: str, count: int) -> None:
         with self._lock:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from typing import Any
 
@@ -33,9 +34,8 @@ class Run:
     """One run of the suite to make."""
 
     key: str
-    file: str | None = None
-    """Path of the file whose text is replaced; None: the project as it is."""
-    text: str | None = None
+    files: Mapping[str, str | None] = field(default_factory=dict)
+    """Texts that stand in the place of the project's own, by path; None: that file is not there. Empty: the project as it is."""
     plain: bool = False
     """Without rewritten assertions, as graders run."""
     shuffle: int | None = None
@@ -141,7 +141,7 @@ class Suite:
             "other_ms": limits.other_ms,
             "cpu_s": limits.cpu_s,
             "wall_s": limits.wall_s,
-            "runs": [vars(run) for run in runs],
+            "runs": [{**vars(run), "files": dict(run.files)} for run in runs],
         }
         with self._backend.open(self._spec, self._blobs) as sandbox:
             done = sandbox.process(

@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Mapping
 
 from factory.core.action import Action
 from factory.core.demonstration import Demonstration
+from factory.core.digest import canonical_text
+
+LONGEST = 60_000
+"""Most bytes of an argument: a tool refuses longer ones."""
+PIECE = 3_500
+"""Most characters that one call writes: quoted and in octal they stay below what a tool takes."""
 
 
 def restoring(path: str, broken: str, original: str) -> Demonstration:
@@ -22,8 +29,10 @@ def restoring(path: str, broken: str, original: str) -> Demonstration:
         if tag == "replace" and end - start == len(lines):
             actions += [_edit(path, start + offset, [line]) for offset, line in reversed(list(enumerate(lines)))]
             continue
+        if tag == "insert" and start == 0:  # above the first line, which stays
+            actions.append(_edit(path, 0, [*lines, before[0]]))
+            continue
         if tag == "insert":  # below the line before, which stays
-            assert start > 0, "operators change function bodies, never a file's first line"
             actions.append(_edit(path, start - 1, [before[start - 1], *lines]))
             continue
         surplus = start if tag == "delete" else start + 1
@@ -62,3 +71,44 @@ def _edit(path: str, index: int, lines: list[str]) -> Action:
 
 def _quoted(path: str) -> str:
     return "'" + path.replace("'", "'\\''") + "'"
+
+
+def restoring_files(broken: Mapping[str, str | None], original: Mapping[str, str | None]) -> Demonstration:
+    """Calls that turn each file of `broken` into that of `original`, None where there is none, then `submit`.
+
+    Lines are edited where that says exactly what is wanted. Else the file is written anew with `printf`: an empty one, one
+    whose last newline comes or goes, and one whose text the canonical form of a demonstration would change.
+    """
+    actions: list[Action] = []
+    for path in sorted({*broken, *original}):
+        before, after = broken.get(path), original.get(path)
+        if before != after:
+            actions += _restored(path, before, after)
+    return Demonstration((*actions, Action("submit")))
+
+
+def _restored(path: str, before: str | None, after: str | None) -> list[Action]:
+    if after is None:
+        return [_bash(f"rm {_quoted(path)}")]
+    if before and before.endswith("\n") and after.endswith("\n") and "\r" not in before + after:
+        *edits, _ = restoring(path, before, after).actions
+        values = [value for action in edits for value in action.arguments.values()]
+        if all(canonical_text(value) == value and len(value.encode()) <= LONGEST for value in values):
+            return edits
+    folder = path.rpartition("/")[0]
+    made = f"mkdir -p {_quoted(folder)} && " if before is None and folder else ""
+    pieces = [after[start : start + PIECE] for start in range(0, len(after), PIECE)] or [""]
+    first = f"{made}printf -- {_format(pieces[0])} > {_quoted(path)}"
+    return [_bash(command) for command in (first, *(f"printf -- {_format(piece)} >> {_quoted(path)}" for piece in pieces[1:]))]
+
+
+def _bash(command: str) -> Action:
+    return Action("bash", {"command": command})
+
+
+def _format(text: str) -> str:
+    """`text` as one word that `printf` prints; in octal what a canonical text can not hold."""
+    plain = text.replace("\\", "\\\\").replace("%", "%%").replace("\r", "\\r")
+    if canonical_text(plain) != plain:
+        plain = "".join(letter if letter.isascii() else "".join(f"\\{byte:03o}" for byte in letter.encode()) for letter in plain)
+    return _quoted(plain)

@@ -135,7 +135,7 @@ def git_tree(location: str, commit: str, cache: Path, blobs: BlobStore) -> tuple
     Raises UserError when the repository or the commit does not exist.
     """
     try:
-        resolved = _repository(location, commit, cache).commit(commit)
+        resolved = open_repository(location, commit, cache).commit(commit)
         items = [item for item in resolved.tree.traverse() if isinstance(item, git.Blob)]
     except (git.GitError, git.exc.ODBError, ValueError) as error:
         last = (str(error).strip().splitlines() or ["?"])[-1].strip()
@@ -148,7 +148,11 @@ def git_tree(location: str, commit: str, cache: Path, blobs: BlobStore) -> tuple
     return FileTree(contents), resolved.hexsha
 
 
-def _repository(location: str, commit: str, cache: Path) -> git.Repo:
+def open_repository(location: str, commit: str, cache: Path) -> git.Repo:
+    """A local repository, or the bare clone of a URL in `cache`, fetched again when it lacks `commit`.
+
+    Raises GitError, ODBError or ValueError when there is none.
+    """
     if Path(location).exists():
         return git.Repo(location)
     if location.startswith("-"):

@@ -59,7 +59,7 @@ def export_tasks(registry: Registry, digests: Iterable[Digest], path: Path | str
                     if blob not in written:
                         written.add(blob)
                         _write(file, {"blob": blob, "data": base64.b64encode(registry.blobs.get(blob)).decode()})
-                _write(file, _record(registry, candidate))
+                _write(file, record_of(registry, candidate))
                 count += 1
             _write(file, {"end": {"blobs": len(written), "tasks": count}})
         partial.replace(target)
@@ -80,10 +80,10 @@ def import_tasks(registry: Registry, path: Path | str, *, run: str | None = None
     ended = False
     for number, record in _records(source):
         if "blob" in record:
-            _import_blob(registry, record, source, number)
+            import_blob(registry, record, source, number)
             blobs += 1
         elif "task" in record:
-            pending.extend(_candidates(record, source, number))
+            pending.extend(candidates_of(record, source, number))
             tasks += 1
         elif "end" in record:
             ended = record["end"] == {"blobs": blobs, "tasks": tasks}
@@ -100,7 +100,8 @@ def _register(registry: Registry, candidates: list[Candidate], run: str | None) 
     return sum(registered.created for registered in registry.register_many(candidates, run=run))
 
 
-def _record(registry: Registry, candidate: Candidate) -> dict[str, Any]:
+def record_of(registry: Registry, candidate: Candidate) -> dict[str, Any]:
+    """A task as JSON, without its blobs."""
     digest = candidate.task.digest
     return {
         "task": digest,
@@ -114,8 +115,8 @@ def _record(registry: Registry, candidate: Candidate) -> dict[str, Any]:
     }
 
 
-def _candidates(record: dict[str, Any], source: Path, number: int) -> list[Candidate]:
-    """One candidate for each origin of the task."""
+def candidates_of(record: dict[str, Any], source: Path, number: int) -> list[Candidate]:
+    """One candidate for each origin of the task in a record. Raises UserError, naming `source` and its line `number`."""
     try:
         task = Task.from_manifest(record["manifest"])
         found = [
@@ -137,7 +138,8 @@ def _candidates(record: dict[str, Any], source: Path, number: int) -> list[Candi
     return found
 
 
-def _import_blob(registry: Registry, record: dict[str, Any], source: Path, number: int) -> None:
+def import_blob(registry: Registry, record: dict[str, Any], source: Path, number: int) -> None:
+    """Store a blob in base64. Raises UserError unless it is what its digest says."""
     try:
         data = base64.b64decode(record["data"], validate=True)
     except (KeyError, TypeError, binascii.Error) as error:

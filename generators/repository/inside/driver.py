@@ -1,14 +1,14 @@
-"""Runs a project's test suite many times inside one sandbox, each time on another version of one file.
+"""Runs a project's test suite many times inside one sandbox, each time on another version of some files.
 
 Reads one JSON job on standard input and prints one JSON line per run:
 
     job   {root, path, late, files, options, cpu_ms, other_ms, cpu_s, wall_s, runs: [run]}
-    run   {key, file, text, plain, shuffle, confirm}      `file` and `text` are null for the project as it is
+    run   {key, files: {path: text}, plain, shuffle, confirm}      a text of null: without that file
     line  {key, ended, finished, tampered, running, wall_ms, errors, states: {id: [state, ms]}, failures: {id: failure}}
 
 pytest is imported once, in this process, which never imports the project; every run is a fork that imports the
 project anew. The first forks write bytecode into the tree, which becomes a master. Each run has a copy of that master with
-one file replaced and that file's bytecode removed, so that nothing stale is imported and no run sees another's files.
+its files replaced and their bytecode removed, so that nothing stale is imported and no run sees another's files.
 A run with `confirm` (ids that pass in the project as it is) which ends by itself with some of them failed is made
 again in another order; that one's line has the key `KEY again`.
 """
@@ -37,7 +37,7 @@ def main():
     import pytest  # noqa: F401 (warm: every fork has it)
 
     for plain in (False, True):
-        result = execute(job, {"key": "warm", "file": None, "plain": plain, "shuffle": None}, _warming)
+        result = execute(job, {"key": "warm", "plain": plain, "shuffle": None}, _warming)
     if result["ids"] is None:
         print(json.dumps(line({"key": "warm"}, result)), file=channel, flush=True)
         return
@@ -53,8 +53,8 @@ def main():
 def measured(job, run):
     """The result of one run in a tree of its own."""
     shutil.copytree(MASTER, TREE, symlinks=True)
-    if run["file"] is not None:
-        replace(os.path.join(TREE, run["file"]), run["text"])
+    for path, text in run["files"].items():
+        replace(os.path.join(TREE, path), text)
     result = execute(job, run, _measured)
     shutil.rmtree(TREE)
     return result
@@ -93,10 +93,14 @@ def _measured(events, control):
 
 
 def replace(path, text):
-    """Write the file's new text and remove its bytecode."""
-    with open(path, "w", encoding="utf-8", newline="") as file:
-        file.write(text)
+    """Write the file's new text, or remove the file where there is none, and remove its bytecode."""
     folder, name = os.path.split(path)
+    if text is None:
+        os.remove(path)
+    else:
+        os.makedirs(folder, exist_ok=True)
+        with open(path, "w", encoding="utf-8", newline="") as file:
+            file.write(text)
     cache = os.path.join(folder, "__pycache__")
     for entry in os.listdir(cache) if os.path.isdir(cache) else ():
         if entry.startswith(name[: -len("py")]):

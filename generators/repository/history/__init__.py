@@ -1,0 +1,1 @@
+"""Tasks from the history of projects: the code before a change, judged by the tests after it."""
