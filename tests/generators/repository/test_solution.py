@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
+import uuid
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +12,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from factory.agent.tools import TOOLS
+from factory.agent.tools import TOOLS, problem
 from factory.core.demonstration import Demonstration
+from factory.core.digest import canonical_bytes
 from factory.core.task import Limits
-from generators.repository.solution import changed_lines, restoring
+from generators.repository.solution import changed_lines, restoring, restoring_files
 from sandboxes.contract import CommandResult
 
 
@@ -67,3 +70,51 @@ def test_one_line_is_one_edit(broken: str, tools: list[str]) -> None:
 
 def test_changed_lines() -> None:
     assert changed_lines("a\nB\nc", "a\nb\nc") == (["B"], ["b"])
+
+
+TEXTS = st.none() | st.lists(st.sampled_from(["a", "b\r", "  c", "", "d = '%s\\n'", "é", "e\u0301 ☃", "-x"]), max_size=8).map(
+    "\n".join
+)
+STATES = st.dictionaries(st.sampled_from(["it's/a.py", "b.py", "p/q/c.py"]), TEXTS, max_size=3)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(STATES, STATES)
+def test_the_actions_restore_several_files(
+    tmp_path: Path, broken: dict[str, str | None], original: dict[str, str | None]
+) -> None:
+    folder = tmp_path / uuid.uuid4().hex
+    folder.mkdir()
+    for path, text in broken.items():
+        if text is not None:
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            (folder / path).write_bytes(text.encode())
+    # As it is stored and read again: what a canonical text changes must not be in it.
+    demonstration = Demonstration.from_manifest(json.loads(canonical_bytes(restoring_files(broken, original).manifest())))
+    sandbox: Any = Folder(folder)
+    for action in demonstration.actions:
+        assert not problem(("bash", "edit", "submit"), action)
+        tool = TOOLS[action.tool]
+        if tool.run is not None:
+            assert tool.run(sandbox, action.arguments, Limits()).exit_code == 0
+    found = {path.relative_to(folder).as_posix(): path.read_bytes().decode() for path in folder.rglob("*") if path.is_file()}
+    wanted = {path: text for path, text in original.items() if text is not None}
+    assert found == wanted
+
+
+def test_long_files_are_written_in_pieces_that_a_tool_takes(tmp_path: Path) -> None:
+    text = "☃e\u0301'%\\" * 20_000
+    demonstration = restoring_files({}, {"new/long.py": text})
+    sandbox: Any = Folder(tmp_path)
+    for action in demonstration.actions:
+        assert not problem(("bash", "edit", "submit"), action)
+        tool = TOOLS[action.tool]
+        if tool.run is not None:
+            assert tool.run(sandbox, action.arguments, Limits()).exit_code == 0
+    assert (tmp_path / "new/long.py").read_text() == text
+
+
+def test_lines_above_the_first_one_are_an_edit() -> None:
+    demonstration = restoring_files({"a.py": "x = 1\n"}, {"a.py": "import y\n\nx = 1\n"})
+    assert [action.tool for action in demonstration.actions] == ["edit", "submit"]
+    assert demonstration.actions[0].arguments == {"path": "a.py", "line": "1", "text": "import y\n\nx = 1"}
