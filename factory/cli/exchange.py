@@ -38,10 +38,14 @@ def import_(
     form: FormatOption = "envfactory",
     source: Annotated[
         str,
-        typer.Option(help="Where rows' files are: git repository, folder, or archive of a source distribution; default: the fleet."),
+        typer.Option(
+            help="Where rows' files are: git repository, folder, or archive of a source distribution; default: the fleet."
+        ),
     ] = "",
     revision: Annotated[str, typer.Option(help="Revision of a git repository; default: what a row says, else HEAD.")] = "",
-    project: Annotated[str, typer.Option(help="Project of the fleet whose layout the files have; default: by name, then looks.")] = "",
+    project: Annotated[
+        str, typer.Option(help="Project of the fleet whose layout the files have; default: by name, then looks.")
+    ] = "",
     config: ConfigOption = None,
     data: DataOption = None,
     json: JsonOption = False,
@@ -53,9 +57,9 @@ def import_(
     """
     _known(form)
     settings = settings_of(config, data)
-    from generators.repository.exchange.checkouts import Place
     from factory.flows.exchange import import_ as work
     from factory.flows.sections import check_sections
+    from generators.repository.exchange.checkouts import Place
 
     check_sections(settings)
     with shown() as progress:
@@ -68,12 +72,16 @@ def import_(
 
 def export(
     file: Annotated[Path, typer.Argument(help="File to write: .jsonl, .jsonl.gz, and of rows .parquet too.")],
-    tasks: Annotated[list[str] | None, typer.Argument(metavar="[TASK]...", help="Tasks; default: all that the options leave.")] = None,
+    tasks: Annotated[
+        list[str] | None, typer.Argument(metavar="[TASK]...", help="Tasks; default: all that the options leave.")
+    ] = None,
     form: FormatOption = "envfactory",
     status: Annotated[str | None, typer.Option(help="candidate, accepted, rejected, quarantined or withdrawn.")] = None,
     family: Annotated[str | None, typer.Option(help="Skill or operator.")] = None,
     limit: Annotated[int | None, typer.Option(min=0, max=MOST, help="Most tasks to write.")] = None,
-    blobs: Annotated[bool, typer.Option("--blobs/--no-blobs", help="Rows: carry what another registry needs to have the tasks.")] = True,
+    blobs: Annotated[
+        bool, typer.Option("--blobs/--no-blobs", help="Rows: carry what another registry needs to have the tasks.")
+    ] = True,
     config: ConfigOption = None,
     data: DataOption = None,
     json: JsonOption = False,

@@ -29,15 +29,17 @@ def applied(tree: FileTree, patch: str, blobs: BlobStore, *, reverse: bool = Fal
         root = Path(folder) / "tree"
         _lay_out(tree, root, blobs)
         file = Path(folder) / "patch"
-        file.write_bytes(text.encode())
+        file.write_bytes(text.encode(errors="surrogateescape"))
         # Without this, a repository around the temporary folder would decide which paths count.
         environment = {**_ALONE, "GIT_CEILING_DIRECTORIES": folder}
         options = ["--whitespace=nowarn", *(["--reverse"] if reverse else []), "--", str(file)]
         try:
             git.Git(root).execute(["git", "apply", *options], env=environment)
         except git.GitCommandError as error:
-            said = [line for line in str(error.stderr).splitlines() if "error:" in line] or [str(error.stderr)]
-            raise GeneratorError(f"the patch does not apply: {said[0].strip()[:200]}") from None
+            said = [line.partition("error:")[2] for line in str(error.stderr).splitlines() if "error:" in line] or [
+                "git refuses it"
+            ]
+            raise GeneratorError("the patch does not apply: " + said[0].strip(" '")[:200]) from None
         changed = folder_tree(root, blobs)
     kept = {path: entry for path, entry in tree.items() if entry.kind is not EntryKind.FILE}
     return FileTree({**kept, **changed})
@@ -56,7 +58,12 @@ def difference(before: FileTree, after: FileTree, blobs: BlobStore) -> str:
         command += ["--no-renames", "--no-color", "--no-ext-diff", "--no-textconv", "--full-index", "--binary", "--", "a", "b"]
         environment = {**_ALONE, "GIT_CEILING_DIRECTORIES": folder}
         _, out, err = git.Git(folder).execute(
-            command, env=environment, with_extended_output=True, with_exceptions=False, stdout_as_string=False, strip_newline_in_stdout=False
+            command,
+            env=environment,
+            with_extended_output=True,
+            with_exceptions=False,
+            stdout_as_string=False,
+            strip_newline_in_stdout=False,
         )
         if err:
             raise GeneratorError(f"no difference can be made: {str(err).splitlines()[0][:200]}")

@@ -35,7 +35,7 @@ class Run:
 
     key: str
     files: Mapping[str, str | None] = field(default_factory=dict)
-    """Texts that stand in the place of the project's own, by path; None: that file is not there. Empty: the project as it is."""
+    """Texts that stand in the place of the project's own, by path; None: without that file. Empty: the project as it is."""
     plain: bool = False
     """Without rewritten assertions, as graders run."""
     shuffle: int | None = None

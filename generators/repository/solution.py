@@ -110,5 +110,7 @@ def _format(text: str) -> str:
     """`text` as one word that `printf` prints; in octal what a canonical text can not hold."""
     plain = text.replace("\\", "\\\\").replace("%", "%%").replace("\r", "\\r")
     if canonical_text(plain) != plain:
-        plain = "".join(letter if letter.isascii() else "".join(f"\\{byte:03o}" for byte in letter.encode()) for letter in plain)
+        plain = "".join(
+            letter if letter.isascii() else "".join(f"\\{byte:03o}" for byte in letter.encode()) for letter in plain
+        )
     return _quoted(plain)

@@ -135,17 +135,18 @@ def git_tree(location: str, commit: str, cache: Path, blobs: BlobStore) -> tuple
     Raises UserError when the repository or the commit does not exist.
     """
     try:
-        resolved = open_repository(location, commit, cache).commit(commit)
-        items = [item for item in resolved.tree.traverse() if isinstance(item, git.Blob)]
+        with open_repository(location, commit, cache) as repository:
+            resolved = repository.commit(commit)
+            items = [item for item in resolved.tree.traverse() if isinstance(item, git.Blob)]
+            contents = {
+                str(item.path): _entry(blobs, item.data_stream.read(), item.mode == 0o100755)
+                for item in items
+                if item.mode in (0o100644, 0o100755) and included(str(item.path))
+            }
+            return FileTree(contents), resolved.hexsha
     except (git.GitError, git.exc.ODBError, ValueError) as error:
         last = (str(error).strip().splitlines() or ["?"])[-1].strip()
         raise UserError("git", f"{location}@{commit}", f"a repository with that commit ({last[:200]})") from None
-    contents = {
-        str(item.path): _entry(blobs, item.data_stream.read(), item.mode == 0o100755)
-        for item in items
-        if item.mode in (0o100644, 0o100755) and included(str(item.path))
-    }
-    return FileTree(contents), resolved.hexsha
 
 
 def open_repository(location: str, commit: str, cache: Path) -> git.Repo:

@@ -69,7 +69,7 @@ EXPORTS: Mapping[str, Callable[[Candidate, Backend, BlobStore], dict[str, Any]]]
 
 
 def fixed_tree(task: Task, backend: Backend, blobs: BlobStore) -> FileTree:
-    """What the reference solution leaves, taken by the agent's own tools in a sandbox. Raises GeneratorError or SandboxError."""
+    """What the reference solution leaves, taken by the agent's own tools in a sandbox. Raises GeneratorError, SandboxError."""
     actions = Demonstration.from_manifest(get_json(blobs, task.solution)).actions
     with backend.open(task.environment, blobs) as sandbox:
         for action in actions:

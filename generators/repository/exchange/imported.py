@@ -12,23 +12,22 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from factory.core.blobs import BlobStore, put_json
+from factory.core.blobs import BlobStore
 from factory.core.digest import Json
 from factory.core.errors import GeneratorError
 from factory.core.files import FileTree
 from factory.core.streams import stream
-from factory.core.task import Candidate, EnvironmentSpec, Origin, SplitKeys, Task, TaskKind, repository_key
-from generators.repository.candidates import dealt, verifier
+from factory.core.task import Candidate, Origin, SplitKeys, repository_key
+from generators.repository.config import RepositoryConfig
 from generators.repository.exchange.checkouts import Checkouts, repository_of
 from generators.repository.generator import Prepared, RepositoryGenerator
-from generators.repository.history.candidates import environment_tree
 from generators.repository.history.config import HistoryConfig
 from generators.repository.history.pieces import file_changes, patch
 from generators.repository.history.splitting import judged_whole, twice
+from generators.repository.history.tasks import Halves, Sides
 from generators.repository.patches import applied
 from generators.repository.projects import Checkout, Project
 from generators.repository.runs import Run, RunResult
-from generators.repository.solution import restoring_files
 
 VERSION = "1"
 """Of the import: part of the origin of every task made of a row."""
@@ -93,7 +92,7 @@ class RowImporter:
         self._generator, self._checkouts = generator, checkouts
         self._prepared: dict[tuple[str, str], Prepared | GeneratorError] = {}
 
-    def build(self, row: RowLike, values: Mapping[str, Json], blobs: BlobStore) -> Imported:
+    def build(self, row: RowLike, values: Mapping[str, Any], blobs: BlobStore) -> Imported:
         """The candidate of a row; `values` is the row as JSON, which its origin keeps.
 
         Raises GeneratorError or UserError, one line, when there is no source, a patch does not fit, the project can not serve,
@@ -110,12 +109,12 @@ class RowImporter:
         judged = judged_whole(prepared.profile, result, HistoryConfig())
         if judged.fault:
             raise GeneratorError(f"the tests do not tell the two sides apart: {judged.fault}")
-        fail, keep, disagreement = agreed(row, judged.fail, judged.keep)
-        if not fail:
+        tests = agreed(row, judged.fail, judged.keep)
+        if not tests.fail:
             first = row.fail_to_pass[0]
             raise GeneratorError(f"no test of FAIL_TO_PASS fails before and passes after, {first[:120]!r} among them")
-        made = _candidate(self._generator, row, values, before, prepared, (broken, fixed), (fail, keep), blobs)
-        return Imported(made, disagreement)
+        sides = Sides(before=before, prepared=prepared, broken=broken, fixed=fixed)
+        return Imported(_candidate(row, values, sides, tests, self._generator.config, blobs), tests.rest)
 
     def _sides(self, row: RowLike, blobs: BlobStore) -> tuple[FileTree, Checkout]:
         """The whole project before the fix, and after it with the row's tests."""
@@ -139,12 +138,21 @@ class RowImporter:
 def with_tests_of(row: RowLike, project: Project, tree: FileTree) -> Project:
     """The project, its tests grown by the files of the row's that it does not count among them."""
     named = dict.fromkeys(name.partition("::")[0] for name in (*row.fail_to_pass, *row.pass_to_pass))
-    further = tuple(path for path in named if path in tree and path.endswith(".py") and not project.is_test(path))
+    further = tuple(path for path in named if path in tree and not project.is_test(path) and not project.is_source(path))
     return replace(project, tests=(*project.tests, *further)) if further else project
 
 
-def agreed(row: RowLike, fail: tuple[str, ...], keep: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...], Disagreement]:
-    """FAIL_TO_PASS and PASS_TO_PASS of which the row and our runs say the same, in our order, and the rest."""
+@dataclass(frozen=True)
+class Agreed:
+    """Tests of which the row and our runs say the same, in our order, and the rest."""
+
+    fail: tuple[str, ...]
+    keep: tuple[str, ...]
+    rest: Disagreement
+
+
+def agreed(row: RowLike, fail: tuple[str, ...], keep: tuple[str, ...]) -> Agreed:
+    """Compare a row's lists with what our runs saw fail and keep passing."""
     wanted_fail, wanted_keep = frozenset(row.fail_to_pass), frozenset(row.pass_to_pass)
     seen_fail, seen_keep = frozenset(fail), frozenset(keep)
     rest = Disagreement(
@@ -152,65 +160,41 @@ def agreed(row: RowLike, fail: tuple[str, ...], keep: tuple[str, ...]) -> tuple[
         pass_to_pass=tuple(name for name in row.pass_to_pass if name not in seen_keep),
         further=tuple(name for name in fail if name not in wanted_fail and name not in wanted_keep),
     )
-    return tuple(filter(wanted_fail.__contains__, fail)), tuple(filter(wanted_keep.__contains__, keep)), rest
+    return Agreed(tuple(filter(wanted_fail.__contains__, fail)), tuple(filter(wanted_keep.__contains__, keep)), rest)
 
 
 def _candidate(
-    generator: RepositoryGenerator,
-    row: RowLike,
-    values: Mapping[str, Json],
-    before: FileTree,
-    prepared: Prepared,
-    texts: tuple[dict[str, str | None], dict[str, str | None]],
-    tests: tuple[tuple[str, ...], tuple[str, ...]],
-    blobs: BlobStore,
+    row: RowLike, values: Mapping[str, Any], sides: Sides, tests: Agreed, config: RepositoryConfig, blobs: BlobStore
 ) -> Candidate:
-    config, project = generator.config, prepared.checkout.project
-    (broken, fixed), (fail, keep) = texts, tests
-    rng = stream(0, "imported row", row.format, row.instance_id)
-    shown_fail, hidden_fail = dealt(fail, rng.random() < 0.5)
-    shown_keep, hidden_keep = dealt(keep, rng.random() < 0.5)
-    solution = restoring_files(broken, fixed)
-    task = Task(
-        kind=TaskKind.REPOSITORY,
-        instruction=row.problem_statement,
-        environment=EnvironmentSpec(
-            image=config.image,
-            files=environment_tree(before, prepared, broken, blobs).save(blobs),
-            mounts=(prepared.mount,),
-            tools=("bash", "edit", "submit"),
-            limits=replace(config.limits, turns=max(config.limits.turns, 2 * len(solution.actions))),
-        ),
-        verifier=verifier(prepared.checkout, prepared.profile, shown_fail, shown_keep, blobs),
-        held_out=verifier(prepared.checkout, prepared.profile, hidden_fail or shown_fail, hidden_keep, blobs),
-        solution=put_json(blobs, solution.manifest()),
-    )
+    checkout = sides.prepared.checkout
+    project, repository = checkout.project, repository_of(row.repo)
+    halves = Halves.deal(tests.fail, tests.keep, stream(0, "imported row", row.format, row.instance_id))
     parameters: dict[str, Json] = {
         "format": row.format,
         "row": json.dumps(values),
         "instance_id": row.instance_id,
-        "revision": prepared.checkout.revision,
+        "revision": checkout.revision,
         "licence": project.licence,
-        "fail_to_pass": len(fail),
-        "pass_to_pass": len(keep),
-        "single_test": len(fail) == 1,
+        "fail_to_pass": len(tests.fail),
+        "pass_to_pass": len(tests.keep),
+        "single_test": len(tests.fail) == 1,
     }
-    repository = repository_of(row.repo)
+    # A fork and a project of the same name in a fleet are of one family, whoever owns them.
+    keys = (repository_key(repository.name), repository_key(repository.short), project.key)
     return Candidate(
-        task=task,
+        task=sides.task(row.problem_statement, halves, config, blobs),
         origin=Origin(
             generator="import",
             generator_version=VERSION,
             seed=0,
             operator=row.format,
-            source=f"{repository.name}@{prepared.checkout.revision}",
+            source=f"{repository.name}@{checkout.revision}",
             parameters=parameters,
         ),
         name=f"repository/{project.name}/{row.format}/{row.instance_id}",
         families=(row.format,),
-        # A fork and a project of the same name in a fleet are of one family, whoever owns them.
-        keys=SplitKeys(keys=tuple(dict.fromkeys((repository_key(repository.name), repository_key(repository.short), project.key)))),
-        text=patch(broken, fixed),
+        keys=SplitKeys(keys=tuple(dict.fromkeys(keys))),
+        text=patch(sides.broken, sides.fixed),
     )
 
 

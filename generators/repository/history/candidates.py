@@ -3,30 +3,29 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import dataclass
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
-from factory.core.blobs import BlobStore, put_json
+from factory.core.blobs import BlobStore
 from factory.core.digest import Json
-from factory.core.files import Entry, EntryKind, FileTree
+from factory.core.files import FileTree
 from factory.core.streams import stream
-from factory.core.task import Candidate, EnvironmentSpec, Origin, SplitKeys, Task, TaskKind
-from generators.repository.candidates import VERSION, dealt, steady_failures, verifier
+from factory.core.task import Candidate, Origin, SplitKeys
+from generators.repository.candidates import VERSION, steady_failures
 from generators.repository.config import RepositoryConfig
 from generators.repository.history.pieces import changed_count, patch
 from generators.repository.history.sources import Change
 from generators.repository.history.splitting import Part
+from generators.repository.history.tasks import Halves, Sides, Texts
 from generators.repository.instruction import evidence, instruction, leaks
 from generators.repository.runs import TREE, Failure, RunResult
 from generators.repository.sites import Edit, functions_of
-from generators.repository.solution import changed_lines, restoring_files
+from generators.repository.solution import changed_lines
 
 if TYPE_CHECKING:
     from generators.repository.generator import Prepared
-
-Texts = Mapping[str, str | None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,88 +46,66 @@ def candidate(
 
     `before` is the whole project before the change, `prepared` the one after it.
     """
-    change, project, checkout = origins.change, prepared.checkout.project, prepared.checkout
+    change, project = origins.change, prepared.checkout.project
     rng = stream(origins.seed, "repository history", project.name, origins.number, place)
-    shown_fail, hidden_fail = dealt(part.judged.fail, rng.random() < 0.5)
-    shown_keep, hidden_keep = dealt(part.judged.keep, rng.random() < 0.5)
-    edit = first_place(part, change.operator)
-    failures = [*steady_failures(part.result, shown_fail), *uncollected(part.result, shown_fail)]
-    shown = evidence(failures, prepared.tests)
-    if shown is None:
+    halves = Halves.deal(part.judged.fail, part.judged.keep, rng)
+    text = symptom(change, part, halves.shown_fail, prepared.tests)
+    if text is None:
         return None
-    failing = len(part.judged.fail)
-    text = instruction(change.described, edit, "", explicitness="symptom", failing=failing, shown=shown, excerpt_lines=0)
-    if given_away(text, part.broken, part.fixed):
-        return None
-    solution = restoring_files(part.broken, part.fixed)
-    files = environment_tree(before, prepared, part.broken, blobs).save(blobs)
-    turns = max(config.limits.turns, 2 * len(solution.actions))
-    task = Task(
-        kind=TaskKind.REPOSITORY,
-        instruction=text,
-        environment=EnvironmentSpec(
-            image=config.image,
-            files=files,
-            mounts=(prepared.mount,),
-            tools=("bash", "edit", "submit"),
-            limits=replace(config.limits, turns=turns),
-        ),
-        verifier=verifier(checkout, prepared.profile, shown_fail, shown_keep, blobs),
-        held_out=verifier(checkout, prepared.profile, hidden_fail or shown_fail, hidden_keep, blobs),
-        solution=put_json(blobs, solution.manifest()),
-    )
-    diff = patch(part.broken, part.fixed)
-    parameters: dict[str, Json] = {
-        "number": origins.number,
-        "part": place,
-        "before": change.before,
-        "after": change.after,
-        "subject": change.subject,
-        "licence": project.licence,
-        "explicitness": "symptom",
-        "written_test": origins.written,
-        "changed_files": len(part.broken),
-        "changed_lines": changed_count(part.broken, part.fixed),
-        "fail_to_pass": failing,
-        "pass_to_pass": len(part.judged.keep),
-        "single_test": failing == 1,
-    }
+    sides = Sides(before=before, prepared=prepared, broken=part.broken, fixed=part.fixed)
     return Candidate(
-        task=task,
+        task=sides.task(text, halves, config, blobs),
         origin=Origin(
             generator="repository",
             generator_version=VERSION,
             seed=origins.seed,
             operator=change.operator,
-            site=edit.site,
+            site=first_place(part, change.operator).site,
             source=change.described,
-            parameters=parameters,
+            parameters=_parameters(origins, place, part, project.licence),
         ),
         name=f"repository/{project.name}/{change.operator}/{origins.number:04d}" + (f"-{place + 1}" if place else ""),
         families=(change.operator,),
         keys=SplitKeys(keys=(project.key,)),
-        text=diff,
+        text=patch(part.broken, part.fixed),
     )
 
 
-def environment_tree(before: FileTree, prepared: Prepared, broken: Texts, blobs: BlobStore) -> FileTree:
-    """What the agent gets: no tests, the sources after the change but for `broken`, and what lies outside the source folders
-    as it was before: a list of changes tells what was done."""
-    checkout = prepared.checkout
-    tree, project = checkout.environment_tree(), checkout.project
-    outside = {path for path in {*tree, *before} if not project.is_test(path) and not _below(path, project.sources)}
-    tree = tree.without(*outside, *broken).merged({path: before[path] for path in outside if path in before})
-    written = {}
-    for path, text in broken.items():
-        if text is not None:
-            data = text.encode()
-            known = before.get(path) or checkout.tree.get(path)
-            written[path] = Entry(EntryKind.FILE, blobs.put(data), len(data), known is not None and known.executable)
-    return tree.merged(written)
+def _parameters(origins: Origins, place: int, part: Part, licence: str) -> dict[str, Json]:
+    change = origins.change
+    return {
+        "number": origins.number,
+        "part": place,
+        "before": change.before,
+        "after": change.after,
+        "subject": change.subject,
+        "licence": licence,
+        "explicitness": "symptom",
+        "written_test": origins.written,
+        "changed_files": len(part.broken),
+        "changed_lines": changed_count(part.broken, part.fixed),
+        "fail_to_pass": len(part.judged.fail),
+        "pass_to_pass": len(part.judged.keep),
+        "single_test": len(part.judged.fail) == 1,
+    }
 
 
-def _below(path: str, folders: Iterable[str]) -> bool:
-    return any(path == folder or path.startswith(f"{folder}/") for folder in folders)
+def symptom(change: Change, part: Part, shown_fail: tuple[str, ...], tests: dict[str, str]) -> str | None:
+    """The instruction: how the visible tests fail; None when none shows it, or it would hold a line of the fix."""
+    failures = [*steady_failures(part.result, shown_fail), *uncollected(part.result, shown_fail)]
+    shown = evidence(failures, tests)
+    if shown is None:
+        return None
+    text = instruction(
+        change.described,
+        first_place(part, change.operator),
+        "",
+        explicitness="symptom",
+        failing=len(part.judged.fail),
+        shown=shown,
+        excerpt_lines=0,
+    )
+    return None if given_away(text, part.broken, part.fixed) else text
 
 
 def given_away(text: str, broken: Texts, fixed: Texts) -> bool:

@@ -118,22 +118,29 @@ def changes(source: HistorySource, config: HistoryConfig, cache: Path) -> list[C
 
 def _commits(source: HistorySource, config: HistoryConfig, cache: Path) -> Iterator[Change]:
     """Commits with one parent that change source files, but not too many, newest first."""
-    last, project = source.last, source.project
+    last = source.last
     try:
-        repository = open_repository(source.git, last, cache)
-        range_ = f"{source.first}..{last}" if source.first else last
-        for commit in repository.iter_commits(range_, max_count=config.commits, no_merges=True):
-            if len(commit.parents) != 1:
-                continue
-            paths = {path for one in commit.parents[0].diff(commit) for path in (one.a_path, one.b_path) if path}
-            if 0 < sum(map(project.is_source, paths)) <= 2 * config.max_changed_files:  # a renamed file has two paths
-                subject = str(commit.summary)[:SUBJECT]
-                yield Change(
-                    source=source, operator=COMMIT, before=commit.parents[0].hexsha, after=commit.hexsha, subject=subject
-                )
+        with open_repository(source.git, last, cache) as repository:
+            range_ = f"{source.first}..{last}" if source.first else last
+            for commit in repository.iter_commits(range_, max_count=config.commits, no_merges=True):
+                if len(commit.parents) == 1 and (change := _change(source, commit, config)) is not None:
+                    yield change
     except (git.GitError, git.exc.ODBError, ValueError) as error:
         said = (str(error).strip().splitlines() or ["?"])[-1].strip()[:200]
-        raise UserError("history", f"{source.git} {source.first}..{last}", f"a repository with these revisions ({said})") from None
+        raise UserError(
+            "history", f"{source.git} {source.first}..{last}", f"a repository with these revisions ({said})"
+        ) from None
+
+
+def _change(source: HistorySource, commit: git.Commit, config: HistoryConfig) -> Change | None:
+    """What a commit with one parent did; None when it changed no source file, or too many."""
+    [parent] = commit.parents
+    paths = {path for one in parent.diff(commit) for path in (one.a_path, one.b_path) if path}
+    sources = sum(map(source.project.is_source, paths))
+    if not 0 < sources <= 2 * config.max_changed_files:  # a renamed file has two paths
+        return None
+    subject = str(commit.summary)[:SUBJECT]
+    return Change(source=source, operator=COMMIT, before=parent.hexsha, after=commit.hexsha, subject=subject)
 
 
 def load(change: Change, cache: Path, blobs: BlobStore) -> tuple[FileTree, Checkout]:

@@ -49,7 +49,9 @@ def split(files: Mapping[str, FileChange], profile: Profile, config: HistoryConf
     if len(pieces) > config.max_pieces:
         return Split((), ("too many pieces",))
     stable = tuple(profile.tests)
-    alone = [Run(key=str(number), files=texts(files, [piece])) for number, piece in enumerate(pieces)] if len(pieces) > 1 else []
+    alone = (
+        [Run(key=str(number), files=texts(files, [piece])) for number, piece in enumerate(pieces)] if len(pieces) > 1 else []
+    )
     whole, *single = run([Run(key="whole", files=texts(files, pieces), confirm=stable), *alone])
     judged = judged_whole(profile, whole, config)
     if judged.fault:

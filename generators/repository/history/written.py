@@ -17,7 +17,6 @@ from factory.core.streams import stream_seed
 from factory.core.syntax import parse_python
 from generators.repository.history.pieces import patch
 from generators.repository.runs import Run, RunResult
-from generators.repository.triage import Profile
 
 SOURCE = 6_000
 """Most characters of the changed files' new text in a prompt."""
@@ -27,7 +26,9 @@ EXAMPLE = 2_000
 """Most characters of one of the project's own test files in a prompt."""
 PROPOSAL = 40_000
 """Most characters of a proposal."""
-READING = frozenset({"inspect", "ast", "linecache", "tokenize", "dis", "subprocess", "socket", "multiprocessing", "pathlib", "os"})
+READING = frozenset(
+    {"inspect", "ast", "linecache", "tokenize", "dis", "subprocess", "socket", "multiprocessing", "pathlib", "os"}
+)
 """Modules that a proposal may not import: with them it could look at the text of the code, or leave its process."""
 
 Texts = Mapping[str, str | None]
@@ -116,8 +117,8 @@ def prompt(asked: Asked) -> str:
             f"```diff\n{diff}\n```",
             f"The changed files afterwards:\n```python\n{sources}\n```",
             f"One of the project's own test files begins like this:\n```python\n{asked.example[:EXAMPLE]}\n```",
-            "Test only behaviour that a caller sees and that this change made right: each test must fail on the code before the "
-            "change and pass after it. Compare values; do not read source code, files or the clock, and start no process. Use "
+            "Test only behaviour that a caller sees and that this change made right: each test must fail on the code before "
+            "the change and pass after it. Compare values; read no source code, file or clock, and start no process. Use "
             "what the project exports, imported at the top.",
             "Answer with the file alone, in one ```python block.",
         ]

@@ -21,7 +21,10 @@ PATHS = [path.split()[1:] for path, _ in commands(typer.main.get_command(app), "
 def test_every_command_of_the_surface_is_there() -> None:
     assert {" ".join(path) for path in PATHS} >= {
         *("nightly", "serve", "generate", "assess", "warmstart", "train", "evaluate", "report", "doctor"),
-        *(f"tasks {name}" for name in ("list", "show", "why", "diff", "lineage", "replay", "withdraw", "verify", "gc", "import", "export")),
+        *(
+            f"tasks {name}"
+            for name in ("list", "show", "why", "diff", "lineage", "replay", "withdraw", "verify", "gc", "import", "export")
+        ),
         *("trajectories list", "trajectories show", "trajectories export", "alias set", "alias log"),
         *("split show", "split check", "audit contamination", "audit show"),
     }

@@ -15,20 +15,22 @@ import pytest
 
 from factory.core.assessment import TaskStatus
 from factory.core.blobs import MemoryBlobs
-from factory.core.errors import UserError
+from factory.core.errors import GeneratorError, UserError
 from factory.core.files import FileTree
 from factory.core.task import TaskKind
 from factory.flows.commands import generate
 from factory.flows.exchange import export, import_
 from factory.flows.night import Silent
+from factory.flows.workshop import Workshop
 from factory.settings import Settings, load_settings
+from generators.repository.dependencies import dependency_mount
 from generators.repository.exchange.checkouts import Place
 from generators.repository.patches import difference
+from generators.repository.projects import load_fleet
 from registry.exchange.rows import read_rows, write_rows
 from registry.store import Registry
-from tests.generators.repository.conftest import FILES, SHAPES, backend, checkout, downloads, fleet, store  # noqa: F401
-from tests.factory.cli.command import factory  # noqa: F401
-from tests.generators.repository.history.conftest import BASE, FIXED, history, history_fleet  # noqa: F401
+from tests.generators.repository.conftest import FILES, SHAPES
+from tests.generators.repository.history.conftest import BASE, FIXED
 
 OURS = ("envfactory_task", "envfactory_blobs")
 
@@ -66,6 +68,24 @@ def read(settings: Settings, path: Path, form: str = "swesmith", place: Place | 
     return import_(settings, path, form, place or Place(), progress=Silent())
 
 
+@dataclass @ pytest.fixture(scope="module")
+def base(fleet: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An empty registry in whose folder the test dependencies are at hand. Copied, never changed."""
+    data = tmp_path_factory.mktemp("base") / "data"
+    with Workshop.open(settings_of(data, fleet)) as shop:
+        try:
+            dependency_mount(load_fleet().locks["pytest"], shop.cache / "projects", shop.backend, "python-3.11", shop.blobs)
+        except GeneratorError as error:
+            pytest.skip(f"the package index does not give the test dependencies: {error}")
+    return data
+
+
+def copied(base: Path, data: Path, fleet_file: Path) -> Settings:
+    """A registry of its own that has the test dependencies."""
+    shutil.copytree(base, data, ignore=shutil.ignore_patterns("layers"))
+    return settings_of(data, fleet_file)
+
+
 @dataclass
 class Shop:
     settings: Settings
@@ -73,9 +93,9 @@ class Shop:
 
 
 @pytest.fixture(scope="module")
-def shop(fleet: Path, tmp_path_factory: pytest.TempPathFactory) -> Shop:  # noqa: F811
+def shop(fleet: Path, base: Path, tmp_path_factory: pytest.TempPathFactory) -> Shop:
     """A registry with a few tasks of the small project."""
-    settings = settings_of(tmp_path_factory.mktemp("shop") / "data", fleet)
+    settings = copied(base, tmp_path_factory.mktemp("shop") / "data", fleet)
     generate(settings, TaskKind.REPOSITORY, seed=5, start=0, count=4, progress=Silent())
     with opened(settings) as registry:
         digests = {row.digest for row in registry.query()}
@@ -86,7 +106,11 @@ def shop(fleet: Path, tmp_path_factory: pytest.TempPathFactory) -> Shop:  # noqa
 @pytest.mark.parametrize("form", ["swesmith", "swebench"])
 @pytest.mark.parametrize("suffix", [".jsonl", ".parquet"])
 def test_out_in_and_out_again_gives_the_same_tasks_and_equal_rows(
-    shop: Shop, fleet: Path, tmp_path: Path, form: str, suffix: str  # noqa: F811
+    shop: Shop,
+    fleet: Path,
+    tmp_path: Path,
+    form: str,
+    suffix: str,
 ) -> None:
     first = written(shop.settings, tmp_path / f"first{suffix}", form)
     there = settings_of(tmp_path / "there", fleet)
@@ -127,7 +151,7 @@ def test_the_columns_of_swebench(shop: Shop, tmp_path: Path) -> None:
         assert len(row["base_commit"]) == 64 and row["version"] == "shapes==HEAD"
 
 
-def test_where_the_blobs_are_rows_need_not_carry_them(shop: Shop, fleet: Path, tmp_path: Path) -> None:  # noqa: F811
+def test_where_the_blobs_are_rows_need_not_carry_them(shop: Shop, fleet: Path, tmp_path: Path) -> None:
     rows = written(shop.settings, tmp_path / "rows.jsonl", blobs=False)
     assert all(row["envfactory_blobs"] == "{}" for row in rows)
     report = read(shop.settings, tmp_path / "rows.jsonl")
@@ -205,9 +229,12 @@ def bug(text: str = BUG) -> str:
 
 
 def test_a_row_of_others_becomes_a_task_and_comes_out_as_it_was(
-    fleet: Path, checkout: Path, tmp_path: Path  # noqa: F811
+    fleet: Path,
+    checkout: Path,
+    base: Path,
+    tmp_path: Path,
 ) -> None:
-    here, there = settings_of(tmp_path / "here", fleet), settings_of(tmp_path / "there", fleet)
+    here, there = copied(base, tmp_path / "here", fleet), settings_of(tmp_path / "there", fleet)
     row = {**SMITH, "patch": bug()}
     write_rows([row], tmp_path / "theirs.jsonl")
     report = read(here, tmp_path / "theirs.jsonl", place=Place(source=str(checkout), revision="HEAD"))
@@ -233,7 +260,10 @@ def test_a_row_of_others_becomes_a_task_and_comes_out_as_it_was(
 
 
 def test_a_swebench_row_takes_its_commit_and_brings_its_tests(
-    history: Path, history_fleet: Path, tmp_path: Path  # noqa: F811
+    history: Path,
+    history_fleet: Path,
+    base: Path,
+    tmp_path: Path,
 ) -> None:
     blobs = MemoryBlobs()
     before, after = FileTree.of(blobs, BASE), FileTree.of(blobs, FIXED)
@@ -254,7 +284,7 @@ def test_a_swebench_row_takes_its_commit_and_brings_its_tests(
         "PASS_TO_PASS": json.dumps(["tests/test_shapes.py::test_area_1", "tests/test_shapes.py::test_unused_1"]),
     }
     write_rows([row], tmp_path / "theirs.parquet")
-    settings = settings_of(tmp_path / "here", history_fleet)
+    settings = copied(base, tmp_path / "here", history_fleet)
     report = read(settings, tmp_path / "theirs.parquet", "swebench", Place(source=str(history)))
     assert (report["tasks"], report["rejected"]) == (1, [])
     assert report["disagreements"][0]["further"] == {"count": 1, "first": ["tests/test_shapes.py::test_largest_of_two"]}
@@ -262,7 +292,12 @@ def test_a_swebench_row_takes_its_commit_and_brings_its_tests(
     assert {name: value for name, value in out.items() if name not in OURS} == row
 
 
-def test_rows_that_cannot_be_tasks_are_listed_with_the_reason(fleet: Path, checkout: Path, tmp_path: Path) -> None:  # noqa: F811
+def test_rows_that_cannot_be_tasks_are_listed_with_the_reason(
+    fleet: Path,
+    checkout: Path,
+    base: Path,
+    tmp_path: Path,
+) -> None:
     good = {**SMITH, "patch": bug()}
     rows: list[dict[str, Any]] = [
         {**good, "problem_statement": ""},
@@ -277,7 +312,7 @@ def test_rows_that_cannot_be_tasks_are_listed_with_the_reason(fleet: Path, check
     write_rows(rows, tmp_path / "rows.jsonl")
     with (tmp_path / "rows.jsonl").open("ab") as file:
         file.write(b"{ no json\n")
-    settings = settings_of(tmp_path / "here", fleet)
+    settings = copied(base, tmp_path / "here", fleet)
     report = read(settings, tmp_path / "rows.jsonl", place=Place(source=str(checkout), revision="HEAD", project="shapes"))
     reasons = {reject["number"]: reject["reason"] for reject in report["rejected"]}
     assert set(reasons) == {1, 2, 3, 4, 5, 6, 7, 9} and report["rows"] == 9 and report["tasks"] == 1
@@ -295,10 +330,10 @@ def test_rows_that_cannot_be_tasks_are_listed_with_the_reason(fleet: Path, check
     assert "a repository with that commit" in {reject["number"]: reject["reason"] for reject in far["rejected"]}[8]
 
 
-def test_the_command_writes_and_reads(shop: Shop, fleet: Path, tmp_path: Path, factory: Any) -> None:  # noqa: F811
+def test_the_command_writes_and_reads(shop: Shop, fleet: Path, tmp_path: Path, factory: Any) -> None:
     config = tmp_path / "factory.toml"
     config.write_text(f'[generate]\nseed = 1\n[repository]\nfleet = "{fleet}"\ntriage = {{min_tests = 5}}\n')
-    data = shutil.copytree(shop.settings.data, tmp_path / "copy")
+    data = shutil.copytree(shop.settings.data, tmp_path / "copy", ignore=shutil.ignore_patterns("layers"))
     options = ("--config", str(config), "--data", str(data), "--json")
     rows, own = tmp_path / "rows.parquet", tmp_path / "own.jsonl.gz"
     assert json.loads(factory("tasks", "export", str(rows), "--format", "swesmith", *options).out)["tasks"] == len(shop.digests)
@@ -325,13 +360,16 @@ def test_the_command_writes_and_reads(shop: Shop, fleet: Path, tmp_path: Path, f
     ],
 )
 def test_a_wrong_command_is_told_in_one_line(
-    shop: Shop, factory: Any, arguments: tuple[str, ...], said: str  # noqa: F811
+    shop: Shop,
+    factory: Any,
+    arguments: tuple[str, ...],
+    said: str,
 ) -> None:
     done = factory("tasks", *arguments, "--data", str(shop.settings.data))
     assert (done.code, done.out) == (2, "")
     assert said in done.err and done.err.count("\n") == 1
 
 
-def test_unknown_files_are_the_users_mistake(fleet: Path, tmp_path: Path) -> None:  # noqa: F811
+def test_unknown_files_are_the_users_mistake(fleet: Path, tmp_path: Path) -> None:
     with pytest.raises(UserError):
         read(settings_of(tmp_path / "here", fleet), tmp_path / "absent.jsonl")

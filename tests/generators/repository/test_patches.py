@@ -61,7 +61,7 @@ def test_a_patch_that_does_not_fit_is_told_in_one_line(patch: str) -> None:
 
 def test_a_link_that_a_patch_makes_is_not_followed() -> None:
     tree = FileTree.of(BLOBS, {"p/a.py": "one\n"})
-    link = "diff --git a/p/l b/p/l\nnew file mode 120000\n--- /dev/null\n+++ b/p/l\n@@ -0,0 +1 @@\n+/etc/passwd\n\\ No newline at end of file\n"
+    link = "diff --git a/p/l b/p/l\nnew file mode 120000\n--- /dev/null\n+++ b/p/l\n@@ -0,0 +1 @@\n+/etc/passwd\n"
     assert applied(tree, link, BLOBS) == tree
 
 

@@ -159,7 +159,9 @@ def test_parquet_gives_every_row_back_or_says_that_it_can_not(tmp_path: Path, fo
 
 def test_a_parquet_file_of_another_writer_is_read(tmp_path: Path) -> None:
     path = tmp_path / "theirs.parquet"
-    pandas.DataFrame([{**SMITH, "score": 0.5, "when": datetime.date(2024, 5, 1), "cost": decimal.Decimal("1.50")}]).to_parquet(path)
+    pandas.DataFrame([{**SMITH, "score": 0.5, "when": datetime.date(2024, 5, 1), "cost": decimal.Decimal("1.50")}]).to_parquet(
+        path
+    )
     [(number, row)] = read_rows(path)
     assert number == 1 and isinstance(row, dict)
     assert row == {**SMITH, "score": 0.5, "when": datetime.date(2024, 5, 1), "cost": decimal.Decimal("1.50")}
@@ -185,7 +187,9 @@ def test_other_files_are_the_users_mistake(tmp_path: Path, name: str) -> None:
         list(read_rows(tmp_path / name))
 
 
-@pytest.mark.parametrize(("name", "content"), [("a.parquet", b"PAR1"), ("a.jsonl.gz", b"no gzip"), ("b.jsonl.gz", gzip.compress(b"{}\n" * 99)[:20])])
+@pytest.mark.parametrize(
+    ("name", "content"), [("a.parquet", b"PAR1"), ("a.jsonl.gz", b"no gzip"), ("b.jsonl.gz", gzip.compress(b"{}\n" * 99)[:20])]
+)
 def test_damaged_files_are_the_users_mistake(tmp_path: Path, name: str, content: bytes) -> None:
     (tmp_path / name).write_bytes(content)
     with pytest.raises(UserError) as caught:

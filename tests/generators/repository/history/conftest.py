@@ -9,27 +9,27 @@ import pytest
 
 from generators.repository.projects import load_fleet
 
-LARGEST = '''def largest(items, key=None):
+LARGEST = """def largest(items, key=None):
     best = None
     for item in items:
         value = item if key is None else key(item)
         if best is None or value {sign} best[0]:
             best = (value, item)
     return None if best is None else best[1]
-'''
+"""
 AREA = '''def area(width, height=1):
     """Width times height."""
 {check}    return width * height
 '''
 CHECK = '    if width < 0 or height < 0:\n        raise ValueError("negative")\n'
 UNUSED = "def unused(a, b):\n    return a {sign} b\n"
-COUNTDOWN = '''def countdown(number):
+COUNTDOWN = """def countdown(number):
     found = []
     while number > {last}:
         found.append(number)
         number -= 1
     return found
-'''
+"""
 PERIMETER = "def perimeter(width, height):\n    return 2 * (width + height)\n"
 LINES = '''"""Points and lines."""
 
@@ -41,7 +41,11 @@ def midpoint(one, two):
 
 def shapes(sign: str = "<", check: str = "", unused: str = "+", last: str = "1", more: str = "") -> str:
     parts = ['"""Shapes."""', AREA.format(check=check).strip("\n"), LARGEST.format(sign=sign).strip("\n")]
-    parts += [COUNTDOWN.format(last=last).strip("\n"), UNUSED.format(sign=unused).strip("\n"), *([more.strip("\n")] if more else [])]
+    parts += [
+        COUNTDOWN.format(last=last).strip("\n"),
+        UNUSED.format(sign=unused).strip("\n"),
+        *([more.strip("\n")] if more else []),
+    ]
     return "\n\n\n".join(parts) + "\n"
 
 
@@ -50,12 +54,39 @@ BASE_TESTS = "\n".join(
     + [f"def test_area_{n}():\n    assert area({n}, 3) == {3 * n}\n\n" for n in range(5)]
     + [f"def test_unused_{n}():\n    assert unused({n}, 0) == {n}\n\n" for n in range(3)]
 )
-TEST_LARGEST = "def test_largest():\n    assert largest([3, 9, 4]) == 9\n\n\ndef test_largest_of_two():\n    assert largest([1, 2]) == 2\n\n\n"
-TEST_NEGATIVE = (
-    "def test_negative():\n    try:\n        area(-1, 2)\n    except ValueError:\n        return\n    raise AssertionError('no error')\n\n\n"
-)
-TEST_MIDPOINT = "def test_midpoint():\n    assert midpoint((0, 0), (2, 4)) == (1, 2)\n\n\n"
-TEST_PERIMETER = "from shapes import perimeter\n\n\ndef test_perimeter():\n    assert perimeter(1, 2) == 6\n\n\ndef test_perimeter_of_a_square():\n    assert perimeter(2, 2) == 8\n"
+TEST_LARGEST = """def test_largest():
+    assert largest([3, 9, 4]) == 9
+
+
+def test_largest_of_two():
+    assert largest([1, 2]) == 2
+
+
+"""
+TEST_NEGATIVE = """def test_negative():
+    try:
+        area(-1, 2)
+    except ValueError:
+        return
+    raise AssertionError("no error")
+
+
+"""
+TEST_MIDPOINT = """def test_midpoint():
+    assert midpoint((0, 0), (2, 4)) == (1, 2)
+
+
+"""
+TEST_PERIMETER = """from shapes import perimeter
+
+
+def test_perimeter():
+    assert perimeter(1, 2) == 6
+
+
+def test_perimeter_of_a_square():
+    assert perimeter(2, 2) == 8
+"""
 
 BASE = {
     "shapes/__init__.py": shapes(),

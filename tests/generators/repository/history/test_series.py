@@ -106,7 +106,9 @@ def test_a_moved_module_is_where_it_was(made: Made, store: MemoryBlobs) -> None:
     assert source(candidate, "shapes/lines.py", store) == DOCUMENTED["shapes/lines.py"]
 
 
-def test_the_agent_sees_neither_tests_nor_what_the_list_of_changes_says(made: Made, backend: Backend, store: MemoryBlobs) -> None:
+def test_the_agent_sees_neither_tests_nor_what_the_list_of_changes_says(
+    made: Made, backend: Backend, store: MemoryBlobs
+) -> None:
     probe = LeakProbe(backend=backend, blobs=store)
     for candidates in made[1].values():
         for candidate in candidates:

@@ -75,7 +75,9 @@ def test_a_wrong_entry_is_the_users_mistake(history_fleet: Path, tmp_path: Path,
         load_history(path, load_fleet(path))
 
 
-@pytest.mark.parametrize("entry", ['git = "/nowhere/at/all"', 'git = "{history}"\nlast = "no-such-branch"', 'git = "{history}"\nfirst = "x"'])
+@pytest.mark.parametrize(
+    "entry", ['git = "/nowhere/at/all"', 'git = "{history}"\nlast = "no-such-branch"', 'git = "{history}"\nfirst = "x"']
+)
 def test_a_repository_that_is_not_there_is_the_users_mistake(
     history: Path, history_fleet: Path, tmp_path: Path, entry: str
 ) -> None:
