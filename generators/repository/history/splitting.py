@@ -126,6 +126,8 @@ def _confirmed(
         long = changed_count(broken, fixed) > config.max_lines or len(patch(broken, fixed)) > config.max_characters
         if long or len(broken) > config.max_files:
             fates.append("too big")
+        elif moved(broken, fixed):
+            fates.append("moved")
         else:
             small.append((broken, known.get(group)))
     fresh = iter(twice([broken for broken, held in small if held is None], profile, run))
@@ -138,6 +140,18 @@ def _confirmed(
         else:
             parts.append(Part(broken, _fixed(files, broken), judged, result))
     return Split(tuple(parts), tuple(fates))
+
+
+def moved(broken: Mapping[str, str | None], fixed: Mapping[str, str | None]) -> bool:
+    """Whether a new file is for the most part one that the change removed: the agent has the text already, and is not told
+    where it should be."""
+    gone = {line for path, text in broken.items() if text and fixed[path] is None for line in _lines(text)}
+    added = [_lines(text) for path, text in fixed.items() if text and broken[path] is None]
+    return any(lines and 2 * sum(line in gone for line in lines) >= len(lines) for lines in added)
+
+
+def _lines(text: str) -> list[str]:
+    return [line for line in text.split("\n") if line.strip()]
 
 
 def _fixed(files: Mapping[str, FileChange], broken: Mapping[str, str | None]) -> dict[str, str | None]:

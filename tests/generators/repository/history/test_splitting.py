@@ -143,3 +143,23 @@ def test_groups_share_no_test_and_have_every_piece_once(seen: dict[Piece, frozen
             grew = more != reached
             reached |= more
         assert reached == group
+
+
+MODULE = "def one():\n    return 1\n\n\ndef two():\n    return 2\n"
+
+
+def test_a_file_that_is_gone_after_the_change_is_there_for_the_agent() -> None:
+    files = {**new("a.py"), "gone.py": FileChange("gone.py", MODULE, None)}
+    suite = Suite({"t": has("a.py")})
+    assert broken(split(files, profile(suite.tests), CONFIG, suite)) == [["a.py", "gone.py"]]
+
+
+def test_a_module_that_only_moved_makes_no_task() -> None:
+    files = {
+        "new.py": FileChange("new.py", None, MODULE.replace("return 2", "return 3")),
+        "old.py": FileChange("old.py", MODULE, None),
+    }
+    suite = Suite({"t": lambda taken: "new.py" not in taken})
+    assert split(files, profile(suite.tests), CONFIG, suite) == Split((), ("moved",))
+    other = {**files, "new.py": FileChange("new.py", None, "def three():\n    return 3\n")}
+    assert broken(split(other, profile(suite.tests), CONFIG, suite)) == [["new.py", "old.py"]]
