@@ -169,15 +169,3 @@ def test_settings_that_could_do_nothing_are_the_users_mistake(
     with pytest.raises(UserError, match="where there is no endpoint"):
         generator(history_fleet, downloads, backend, written_tests=1)
 
-
-@pytest.mark.slow
-def test_two_releases_of_a_real_project(downloads: Path, backend: Backend) -> None:
-    store = MemoryBlobs()
-    config = RepositoryConfig(projects=("xmltodict",), history=HistoryConfig(percent=100))
-    one = RepositoryGenerator(config, cache=downloads, backend=backend)
-    candidates = list(one.generate(store, seed=1, start=0, count=2))
-    assert candidates
-    for candidate in candidates[:3]:
-        actions = Demonstration.from_manifest(get_json(store, candidate.task.solution)).actions
-        assert replay(candidate.task, actions, backend, store).solved
-        assert not replay(candidate.task, (), backend, store).solved
