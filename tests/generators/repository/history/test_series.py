@@ -168,4 +168,3 @@ def test_settings_that_could_do_nothing_are_the_users_mistake(
         generator(fleet, downloads, backend)
     with pytest.raises(UserError, match="where there is no endpoint"):
         generator(history_fleet, downloads, backend, written_tests=1)
-
