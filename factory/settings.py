@@ -1,8 +1,8 @@
 """The one settings model: `factory.toml`, overridden by environment variables, overridden by flags.
 
 `FACTORY_POLICY__LINE=tiny` sets `policy.line`. Sections of rooms whose configuration lives beside their code
-(`terminal`, `database`, `repository`, `warmstart`, `train`, `screen`, `determinism`) are tables here; `section` turns one
-into its typed configuration, so that listing tasks does not import torch.
+(`terminal`, `database`, `repository`, `endpoint`, `warmstart`, `train`, `screen`, `determinism`) are tables here;
+`section` turns one into its typed configuration, so that listing tasks does not import torch.
 """
 
 from __future__ import annotations
@@ -158,6 +158,7 @@ class Settings(BaseSettings):
     terminal: Table = {}
     database: Table = {}
     repository: Table = {}
+    endpoint: Table = {}
     screen: Table = {}
     determinism: Table = {}
     warmstart: Table = {}
@@ -176,9 +177,11 @@ class Settings(BaseSettings):
 
     @property
     def deciding(self) -> Table:
-        """What decides the result, as JSON: the place of the data, the budgets and what only `tasks replay` reads may
-        differ between starts of one run."""
+        """What decides the result, as JSON: the place of the data, the budgets, how the endpoint is reached and what only
+        `tasks replay` reads may differ between starts of one run."""
         values = self.model_dump(mode="json", exclude={"data", "registry", "nightly", "determinism"})
+        asked = values["endpoint"]
+        values["endpoint"] = {"model": asked.get("model", "")} if asked.get("address") else {}
         values["train"] = {name: value for name, value in values["train"].items() if name not in ("steps", "seconds")}
         return values
 

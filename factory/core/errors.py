@@ -4,6 +4,8 @@
     ├── UserError           a person's input: exit code 2, one line
     │   └── UnknownField    a setting that there is not
     ├── GeneratorError      a generator could not make what it was asked for
+    │   └── EndpointError   the language model that helps generators gave no answer
+    │       └── BudgetSpent the run's requests or tokens for it are used up
     ├── SandboxError        the isolated machine failed (masked, never scored)
     │   ├── SandboxLost     it is gone: killed, out of memory, wedged shell
     │   └── ImageError      a backend cannot resolve or offer an image
@@ -49,6 +51,14 @@ class UnknownField(UserError):
 
 class GeneratorError(FactoryError):
     """A generator could not make what it was asked for."""
+
+
+class EndpointError(GeneratorError):
+    """The endpoint of the language model that helps generators gave no usable answer, or refused the request."""
+
+
+class BudgetSpent(EndpointError):
+    """The requests or tokens that a run may use of the endpoint are used up; what is cached is still answered."""
 
 
 class SandboxError(FactoryError):

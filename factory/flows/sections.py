@@ -11,6 +11,7 @@ ROOMS = {
     "terminal": "generators.terminal.config:TerminalConfig",
     "database": "generators.database.config:DatabaseConfig",
     "repository": "generators.repository.config:RepositoryConfig",
+    "endpoint": "factory.agent.endpoint:EndpointConfig",
     "screen": "filters.contamination.screen:ContaminationConfig",
     "determinism": "filters.determinism:DeterminismConfig",
     "warmstart": "trainer.warmstart.config:WarmStartConfig",
