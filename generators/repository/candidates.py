@@ -12,7 +12,8 @@ from factory.core.files import Entry, EntryKind
 from factory.core.streams import stream
 from factory.core.task import Candidate, EnvironmentSpec, Mount, Origin, SplitKeys, Task, TaskKind, VerifierSpec
 from generators.repository.config import RepositoryConfig
-from generators.repository.instruction import evidence, instruction, leaks
+from generators.repository.evidence import evidence
+from generators.repository.issue import Writer, issue
 from generators.repository.operators import OPERATORS
 from generators.repository.projects import NEVER_SOURCE, Checkout
 from generators.repository.runs import Failure, RunResult
@@ -89,8 +90,16 @@ class Draft:
         return self.edit.applied(self.original)
 
 
-def candidate(draft: Draft, judged: Judged, result: RunResult, config: RepositoryConfig, blobs: BlobStore) -> Candidate | None:
-    """The candidate of a judged edit; None when its instruction would be empty of evidence or give the fix away.
+def candidate(
+    draft: Draft,
+    judged: Judged,
+    result: RunResult,
+    config: RepositoryConfig,
+    blobs: BlobStore,
+    writer: Writer | None = None,
+) -> Candidate | None:
+    """The candidate of a judged edit; None when its instruction would be empty of evidence or give the fix away. `writer` is
+    the model that writes issue texts, where there is one.
 
     FAIL_TO_PASS and PASS_TO_PASS are dealt out to the visible and the held-out verifier. A bug that a single test sees
     has that test in both, and is marked `single_test`.
@@ -103,21 +112,23 @@ def candidate(draft: Draft, judged: Judged, result: RunResult, config: Repositor
     shown = evidence(steady_failures(result, shown_fail), draft.tests)
     if shown is None:
         return None
-    text = instruction(
+    told = issue(
         project.release,
         edit,
         draft.broken,
+        draft.original,
         explicitness=explicitness,
         failing=len(judged.fail),
         shown=shown,
         excerpt_lines=config.excerpt_lines,
+        seed=draft.seed,
+        writer=writer,
     )
-    wrong, right = changed_lines(draft.broken, draft.original)
-    if leaks(text, right, draft.broken):
+    if not told.text:
         return None
     task = Task(
         kind=TaskKind.REPOSITORY,
-        instruction=text,
+        instruction=told.text,
         environment=EnvironmentSpec(
             image=config.image,
             files=_broken_tree(draft, blobs),
@@ -136,6 +147,7 @@ def candidate(draft: Draft, judged: Judged, result: RunResult, config: Repositor
         "what": OPERATORS[edit.operator].what,
         "explicitness": explicitness,
         "excerpt_lines": config.excerpt_lines,
+        "instruction": told.parameters,
         "one_line": edit.one_line,
         "fail_to_pass": len(judged.fail),
         "pass_to_pass": len(judged.keep),
@@ -155,7 +167,7 @@ def candidate(draft: Draft, judged: Judged, result: RunResult, config: Repositor
         name=f"repository/{project.name}/{edit.operator}/{draft.number:04d}",
         families=(edit.operator,),
         keys=SplitKeys(keys=(project.key,)),
-        text=compared(edit, draft.original, wrong, right),
+        text=compared(edit, draft.original, *changed_lines(draft.broken, draft.original)),
     )
 
 

@@ -11,8 +11,9 @@ from factory.core.blobs import MemoryBlobs
 from factory.core.demonstration import Demonstration
 from factory.core.errors import UserError
 from factory.core.streams import stream
+from generators.repository import gates
 from generators.repository.config import RepositoryConfig
-from generators.repository.instruction import instruction, leaks
+from generators.repository.instruction import instruction
 from generators.repository.projects import Project, check_out, load_fleet
 from generators.repository.sites import ProjectSites
 from generators.repository.solution import changed_lines, restoring
@@ -75,10 +76,12 @@ class RepositoryDemonstrator:
                 failing=0,
                 shown=None,
                 excerpt_lines=self.config.excerpt_lines,
+                seed=seed,
             )
-            _, right = changed_lines(broken, original)
+            wrong, right = changed_lines(broken, original)
+            secret = gates.secret_of(wrong, right, [broken], "")
             demonstration = restoring(edit.path, broken, original)
-            if not leaks(text, right, broken) and [action.tool for action in demonstration.actions] == ["edit", "submit"]:
+            if not gates.leak(text, secret) and [action.tool for action in demonstration.actions] == ["edit", "submit"]:
                 yield text, demonstration, _observations(demonstration.actions)
 
     def _texts(self, project: Project) -> dict[str, str]:

@@ -2,97 +2,91 @@
 
 from __future__ import annotations
 
-import ast
+import random
 import textwrap
-from collections.abc import Sequence
-from dataclasses import dataclass
 
-from factory.core.syntax import parse_python
-from generators.repository.runs import Failure
+from factory.core.streams import stream
+from generators.repository import wording
+from generators.repository.evidence import Evidence
+from generators.repository.reproduction import reproduction
 from generators.repository.sites import Edit
 
 EXPLICITNESS = ("symptom", "function", "line")
 """What an instruction gives away: how it shows; also function and file; also the broken line itself."""
-STATEMENT = 400
-"""Longest quoted statement, characters."""
-MESSAGE = 240
-"""Longest quoted message, characters."""
-SECRET = 4
-"""Fixed lines with fewer characters are no secret."""
-
-
-@dataclass(frozen=True)
-class Evidence:
-    """One failure that shows the bug: what was run, and how it failed."""
-
-    statement: str
-    type: str
-    message: str
-
-
-def evidence(failures: Sequence[Failure], tests: dict[str, str]) -> Evidence | None:
-    """The shortest readable failure; `tests` are the test files by path. None when no failure passed through a test's file."""
-    found = []
-    for failure in failures:
-        statement = statement_at(tests.get(failure.file, ""), failure.line)
-        if statement and len(statement) <= STATEMENT:
-            found.append(Evidence(statement, failure.type, _readable(failure.message)))
-    return min(found, key=lambda one: (not one.message, len(one.statement) + len(one.message), one.statement), default=None)
-
-
-def statement_at(text: str, line: int) -> str:
-    """The smallest statement of a file that covers a line, dedented; a compound one as far as that line; empty when none."""
-    try:
-        tree = parse_python(text)
-    except (SyntaxError, ValueError):
-        return ""
-    best: ast.stmt | None = None
-    for node in (node for node in ast.walk(tree) if isinstance(node, ast.stmt)):
-        if node.lineno <= line <= (node.end_lineno or 0) and (best is None or node.lineno >= best.lineno):
-            best = node
-    if best is None or isinstance(best, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-        return ""
-    last = (best.end_lineno or line) if not hasattr(best, "body") else line
-    lines = text.split("\n")[best.lineno - 1 : last]
-    return textwrap.dedent("\n".join(lines)).strip()
-
-
-def _readable(message: str) -> str:
-    """The head of a message."""
-    lines = [line.rstrip() for line in message.strip().split("\n") if line.strip()][:4]
-    short = "\n".join(lines)
-    return short if len(short) <= MESSAGE else short[:MESSAGE] + "..."
 
 
 def instruction(
-    release: str, edit: Edit, broken: str, *, explicitness: str, failing: int, shown: Evidence | None, excerpt_lines: int
+    release: str,
+    edit: Edit,
+    broken: str,
+    *,
+    explicitness: str,
+    failing: int,
+    shown: Evidence | None,
+    excerpt_lines: int,
+    seed: int = 0,
+    symptom: str | None = None,
 ) -> str:
     """The text of a task. `broken` is the edited file, `failing` the number of failing checks; without `shown` the symptom is
-    that the function misbehaves (demonstrations, for which nothing is run)."""
-    parts = [f"There is a bug in {release.replace('==', ' ')}."]
-    if shown is None:
-        parts.append(f"{edit.qualname} does not do what it should.")
-    else:
-        error = f"{shown.type}: {shown.message}" if shown.message else shown.type
-        more = (
-            ""
-            if failing == 1
-            else "\nOne other check fails too."
-            if failing == 2
-            else f"\n{failing - 1} other checks fail too."
-        )
-        parts.append(f"This fails:\n{textwrap.indent(shown.statement, '    ')}\nwith\n{textwrap.indent(error, '    ')}{more}")
+    that the function misbehaves (demonstrations, for which nothing is run). `symptom` stands in for the part that
+    `reported` writes; `seed` chooses among wordings."""
+    rng = stream(seed, "repository wording", release, edit.operator, edit.site, edit.new)
+    parts = [reported(release, edit, failing=failing, shown=shown, seed=seed) if symptom is None else symptom]
     lines = broken.split("\n")
     if explicitness != "symptom":
-        parts.append(f"The mistake is in {edit.qualname} in {edit.path}.")
+        parts.append(rng.choice(wording.PLACE).format(function=edit.qualname, path=edit.path))
     if explicitness == "line":
-        parts.append(f"Line {edit.line} is wrong:\n{lines[edit.line - 1]}")
+        parts.append(rng.choice(wording.LINE).format(line=edit.line, text=lines[edit.line - 1]))
     if excerpt_lines:
         first, last = window(edit, excerpt_lines)
         numbered = "\n".join(f"{number}|{lines[number - 1]}" for number in range(first, min(last, len(lines)) + 1))
         parts.append(f"{edit.path}:\n{numbered}")
-    parts.append("Correct the source and submit.")
+    parts.append(rng.choice(wording.CLOSING))
     return "\n".join(parts)
+
+
+def reported(release: str, edit: Edit, *, failing: int, shown: Evidence | None, seed: int) -> str:
+    """The symptom by template, in one of several wordings."""
+    rng = stream(seed, "repository symptom", release, edit.operator, edit.site, edit.new)
+    parts = [rng.choice(wording.OPENING).format(release=release.replace("==", " "))]
+    if shown is None:
+        return "\n".join([*parts, rng.choice(wording.MISBEHAVES).format(function=edit.qualname)])
+    parts.append(_session(shown, rng) or _failure(shown, rng))
+    if shown.others:
+        parts += [rng.choice(wording.ALSO), *(_indented(_in_one_line(other)) for other in shown.others)]
+    more = failing - 1 - len(shown.others)
+    if more > 0:
+        checks = "check fails" if more == 1 else "checks fail"
+        parts.append(rng.choice(wording.MORE).format(count="one" if more == 1 else more, checks=checks).capitalize())
+    return "\n".join(parts)
+
+
+def _session(shown: Evidence, rng: random.Random) -> str:
+    """The failure as a session in the interpreter; empty where it can not be repeated there."""
+    found = reproduction(shown) if shown.alone else None
+    if found is None:
+        return ""
+    setup = [f">>> {line}" if line[:1].strip() else f"... {line}" for line in shown.setup.split("\n") if line]
+    call = [f"{'...' if number else '>>>'} {line}" for number, line in enumerate(found.call.split("\n"))]
+    session = _indented("\n".join([*setup, *call, *([found.gave] if found.gave else [])]))
+    said = rng.choice(wording.SESSION).format(session=session)
+    if not found.gave:
+        return f"{said}\n{rng.choice(wording.EXPECTED_ERROR).format(expected=found.expected)}"
+    if not found.expected:
+        return f"{said}\n{rng.choice(wording.EXPECTED_NO_ERROR)}"
+    return f"{said}\n{rng.choice(wording.EXPECTED).format(expected=found.expected)}"
+
+
+def _failure(shown: Evidence, rng: random.Random) -> str:
+    return rng.choice(wording.FAILS).format(statement=_indented(shown.statement), error=_indented(shown.error))
+
+
+def _in_one_line(other: Evidence) -> str:
+    return f"{other.statement}  # {other.error}"
+
+
+def _indented(text: str) -> str:
+    return textwrap.indent(text, "    ")
 
 
 def window(edit: Edit, size: int) -> tuple[int, int]:
@@ -102,11 +96,3 @@ def window(edit: Edit, size: int) -> tuple[int, int]:
         first = max(first, min(edit.line - size // 2, last - size + 1))
         last = first + size - 1
     return first, last
-
-
-def leaks(text: str, fixed: Sequence[str], broken: str) -> bool:
-    """Whether an instruction holds a fixed line that is not also somewhere in the broken file."""
-    known = {" ".join(line.split()) for line in broken.split("\n")}
-    flat = " ".join(text.split())
-    wanted = [" ".join(line.split()) for line in fixed]
-    return any(len(line) >= SECRET and line not in known and line in flat for line in wanted)

@@ -13,7 +13,8 @@ from generators.repository.language.logical import HEADER
 from generators.repository.sites import Edit, _bytecode, _normal_form
 
 _FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})[^\n]*\n(.*?)^[ \t]*\1[ \t]*$", re.DOTALL | re.MULTILINE)
-_THOUGHT = re.compile(r"<think>.*?(</think>|\Z)", re.DOTALL)
+THOUGHT = re.compile(r"<think>.*?(</think>|\Z)", re.DOTALL)
+"""What a reasoning model says to itself before its answer."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +46,7 @@ class Asked:
 
 def blocks(text: str) -> list[str]:
     """The fenced code blocks of an answer, without what a model thought aloud before it; an unfenced answer is one block."""
-    spoken = _THOUGHT.sub("", text)
+    spoken = THOUGHT.sub("", text)
     found = [match.group(2) for match in _FENCE.finditer(spoken)]
     bare = spoken.strip()
     return found or ([bare] if bare.startswith(("def ", "async def ", "class ", "@")) else [])

@@ -133,7 +133,8 @@ def test_what_a_candidate_says_of_itself(candidates: list[Candidate]) -> None:
         assert candidate.origin.site is not None
         assert candidate.origin.site.startswith("shapes/__init__.py:")
         assert candidate.task.environment.tools == ("bash", "edit", "submit")
-        assert "This fails:" in candidate.task.instruction
+        assert "shapes HEAD" in candidate.task.instruction.split("\n")[0]
+        assert candidate.origin.parameters["instruction"] == {"by": "template"}
         explicit[candidate.origin.parameters["explicitness"]] += 1
     assert set(explicit) == {"symptom", "function", "line"}
     assert len({candidate.task.digest for candidate in candidates}) == len(candidates)
