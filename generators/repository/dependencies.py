@@ -17,6 +17,7 @@ from factory.core.errors import GeneratorError
 from factory.core.files import Entry, EntryKind, FileTree
 from factory.core.task import EnvironmentSpec, Mount
 from factory.records import read_record, write_record
+from generators.repository.projects import Checkout
 from generators.repository.sources import folder_tree
 from sandboxes.contract import DEPENDENCIES, Backend
 
@@ -85,3 +86,16 @@ def _bytecode(tree: FileTree, backend: Backend, image: str, blobs: BlobStore) ->
         data = b64decode(text)
         compiled[path] = Entry(EntryKind.FILE, blobs.put(data), len(data), False)
     return compiled
+
+
+def check_apart(checkout: Checkout, mount: Mount, blobs: BlobStore) -> None:
+    """Raise GeneratorError when a source module of the project stands in its dependencies too: another text of it, often the
+    very one, would be readable beside every bug. So it is with a project that its own test tools need."""
+    installed = FileTree.load(blobs, mount.tree)
+    roots = sorted(("" if root == "." else f"{root.strip('/')}/" for root in checkout.project.path), key=len, reverse=True)
+    for path in checkout.source_files():
+        module = next((path.removeprefix(root) for root in roots if path.startswith(root)), path)
+        if module in installed:
+            raise GeneratorError(
+                f"{checkout.project.release} is refused: {module} is among its test dependencies, where the fixed text can be read"
+            )

@@ -26,10 +26,14 @@ from factory.core.files import Entry, EntryKind, FileTree
 
 logger = logging.getLogger(__name__)
 
-LEFT_OUT = ("*.pyc", "*.pyo", "*.orig", "*.rej", "*.egg", "*.whl", "*.so", "*.pyd")
+LEFT_OUT = ("*.pyc", "*.pyo", "*.orig", "*.rej", "*.egg", "*.whl", "*.so", "*.pyd", "*.bundle", "*.pack", "*.bak", "*~", "*.swp")
 """File names that never enter a tree: bytecode and other copies that could hold the fixed text."""
-LEFT_OUT_FOLDERS = ("__pycache__", ".git", ".hg", ".svn", ".tox", ".nox", ".eggs", "*.egg-info", ".*_cache", "build", "dist")
-"""Folder names that never enter a tree: histories, build outputs and caches."""
+LEFT_OUT_FOLDERS = (
+    *("__pycache__", ".git", "*.git", ".hg", ".svn", ".bzr"),
+    *(".tox", ".nox", ".eggs", "*.egg-info", ".venv", "site-packages", "build", "dist"),
+    *(".*_cache", ".cache", ".hypothesis", "htmlcov", ".ipynb_checkpoints"),
+)
+"""Folder names that never enter a tree: histories, installed copies, build outputs and caches. Files of such names neither."""
 FETCH_S = 180
 """Wall time of one download, seconds."""
 ARCHIVE_BYTES = 64 << 20
@@ -61,9 +65,9 @@ with command.main_context():
 def included(path: str) -> bool:
     """Whether a file at this relative path belongs in a tree."""
     parts = PurePosixPath(path).parts
-    return not any(fnmatch(parts[-1], name) for name in LEFT_OUT) and not any(
-        fnmatch(part, name) for part in parts[:-1] for name in LEFT_OUT_FOLDERS
-    )
+    if any(fnmatch(parts[-1], name) for name in (*LEFT_OUT, ".git", "*.egg-info")):
+        return False
+    return not any(fnmatch(part, name) for part in parts[:-1] for name in LEFT_OUT_FOLDERS)
 
 
 def fetch_sdist(name: str, version: str, sha256: str, cache: Path) -> Path:
