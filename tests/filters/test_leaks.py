@@ -80,7 +80,7 @@ def test_a_task_without_leaks(leaks: LeakProbe, blobs: MemoryBlobs) -> None:
         ("shop/cart.bin", b"\xa7\r\r\n" + bytes(12) + marshal.dumps(compile(FIXED, "cart.py", "exec"))),
         ("shop/__pycache__/cart.txt", b"1"),
         ("lib/site-packages/other.py", b"x = 1\n"),
-        ("fix.diff", "@@ -1,5 +1,5 @@\n" + "".join(f" {line}\n" for line in FIXED.splitlines())),
+        ("fix.diff", "@@ -1,5 +1,5 @@\n" + "".join(f"+{line}\n" for line in FIXED.splitlines())),
         ("shop/cart.py.rej", b"anything"),
     ],
 )
