@@ -77,8 +77,8 @@ class LeakProbe:
             found += [*_remains(mount.path, mounted, dependencies=True), *_installed(mount.path, mounted, tree, fixes)]
         return Evidence(
             filter="leaks",
-            rule=f"no file, packed or not, holds the fixed lines with {CONTEXT} line around them, the instruction none of them; "
-            "no history, bytecode, cache or installed copy",
+            rule=f"no file, packed or not, holds the fixed lines with {CONTEXT} line around them, the instruction none of "
+            "them; no history, bytecode, cache or installed copy",
             passed=not found,
             reason="; ".join(found[:3]),
             data={"fixes": [{"path": fix.path, "lines": len(fix.lines)} for fix in fixes], "leaks": found},

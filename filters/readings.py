@@ -16,8 +16,9 @@ import re
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from filters.contamination import reading
 
@@ -27,6 +28,8 @@ UNPACKED_BYTES = 64 << 20
 """Most bytes that one file may unpack to."""
 _CLOSED = (b"7z\xbc\xaf\x27\x1c", b"\x28\xb5\x2f\xfd", b"Rar!\x1a\x07", b"PACK\0\0\0", b"# v2 git bundle", b"# v3 git bundle")
 """First bytes of packed data that is not opened: 7z, zstandard, rar, git's packs and bundles."""
+_COMPRESSED: dict[bytes, Callable[[io.BytesIO], Any]] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\0": lzma.open}
+"""First bytes of compressed data, and what opens it."""
 _GIT_OBJECT = re.compile(rb"(?:blob|tree|commit|tag) \d+\0")
 _DAMAGED = (OSError, EOFError, ValueError, RuntimeError, zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError)
 """What opening data that only looks like an archive, or is locked, raises."""
@@ -89,12 +92,9 @@ def _packed(data: bytes, left: list[int]) -> Iterator[tuple[str, bytes]]:
                 content = tar.extractfile(entry) if entry.isreg() else None
                 if content is not None:
                     yield entry.name, _bounded(content, left)
-    elif data.startswith(b"\x1f\x8b"):
-        yield "", _bounded(gzip.GzipFile(fileobj=io.BytesIO(data)), left)
-    elif data.startswith(b"BZh"):
-        yield "", _bounded(bz2.BZ2File(io.BytesIO(data)), left)
-    elif data.startswith(b"\xfd7zXZ\0"):
-        yield "", _bounded(lzma.LZMAFile(io.BytesIO(data)), left)
+    elif opener := next((known for magic, known in _COMPRESSED.items() if data.startswith(magic)), None):
+        with opener(io.BytesIO(data)) as stream:
+            yield "", _bounded(stream, left)
     elif data[:1] == b"\x78" and len(data) > 2 and int.from_bytes(data[:2], "big") % 31 == 0:
         yield from _deflated(data, left)
 
@@ -107,8 +107,8 @@ def _ends_as_zip(data: bytes) -> bool:
         return False
 
 
-def _bounded(file: io.IOBase, left: list[int]) -> bytes:
-    content: bytes = file.read(left[0] + 1)  # type: ignore[attr-defined]
+def _bounded(file: Any, left: list[int]) -> bytes:
+    content: bytes = file.read(left[0] + 1)
     if len(content) > left[0]:
         raise _Full
     left[0] -= len(content)

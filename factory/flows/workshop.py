@@ -15,6 +15,7 @@ from sandboxes.backends import open_backend
 from sandboxes.contract import Backend
 
 if TYPE_CHECKING:
+    from factory.agent.endpoint import Endpoint
     from generators.database.config import DatabaseConfig
     from generators.repository.config import RepositoryConfig
     from generators.terminal.config import TerminalConfig
@@ -76,6 +77,14 @@ class Workshop:
         return section(RepositoryConfig, self.settings.repository, "repository")
 
     @cached_property
+    def endpoint(self) -> Endpoint | None:
+        """The language model that helps generators; None where the settings name none. Raises UserError."""
+        from factory.agent.endpoint import Endpoint, EndpointConfig
+
+        config = section(EndpointConfig, self.settings.endpoint, "endpoint")
+        return Endpoint(config, self.settings.data / "answers") if config.address else None
+
+    @cached_property
     def generators(self) -> dict[TaskKind, Generator]:
         """A generator for each kind that the settings ask for."""
         counts = self.settings.generate
@@ -100,6 +109,9 @@ class Workshop:
         """Release what was opened."""
         if "backend" in self.__dict__:
             self.backend.close()
+        endpoint: Endpoint | None = self.__dict__.get("endpoint")
+        if endpoint is not None:
+            endpoint.close()
         self.registry.close()
 
     def __enter__(self) -> Self:

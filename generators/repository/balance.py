@@ -86,7 +86,7 @@ def balanced(items: Sequence[Features], count: int, config: BalanceConfig, *, se
     parts = {name: getattr(config, name) for name in BANDS}
     groups = {one.key: _groups(one) for one in items}
     limits = {
-        group: math.ceil(count * (parts[group[1]] if group[0] == "band" else getattr(config, group[0])))
+        group: math.ceil(round(count * (parts[group[1]] if group[0] == "band" else getattr(config, group[0])), 9))
         for one in groups.values()
         for group in one
     }

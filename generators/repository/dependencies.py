@@ -97,5 +97,5 @@ def check_apart(checkout: Checkout, mount: Mount, blobs: BlobStore) -> None:
         module = next((path.removeprefix(root) for root in roots if path.startswith(root)), path)
         if module in installed:
             raise GeneratorError(
-                f"{checkout.project.release} is refused: {module} is among its test dependencies, where the fixed text can be read"
+                f"{checkout.project.release} is refused: {module} is among its test dependencies, where fixed text can be read"
             )

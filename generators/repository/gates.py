@@ -74,7 +74,7 @@ def leak(text: str, secret: Secret) -> str:
         return "line"
     if any(_named(name, text) for name in secret.names):
         return "name"
-    if any(re.search(rf"(?<!\w){re.escape(value)}(?!\w)", text) for value in secret.values):
+    if any(_stands(value, text) for value in secret.values):
         return "value"
     return "turn" if not secret.turns.isdisjoint(_rows(tokens)) else ""
 
@@ -123,13 +123,19 @@ def symptoms(shown: Evidence) -> frozenset[str]:
         for text in (code, one.message):
             found |= {value for _, value in _STRING.findall(text) if len(value) >= 2}
             found |= set(re.findall(r"(?<![\w.])\d+(?:\.\d+)?(?![\w.])", text))
-            found |= {name for name in re.findall(r"\b[A-Z]\w*(?:Error|Exception|Warning)\b", text)} - _NO_KIND
+            found |= set(re.findall(r"\b[A-Z]\w*(?:Error|Exception|Warning)\b", text)) - _NO_KIND
     return frozenset(found - _OWN - set(keyword.kwlist))
 
 
 def shows(text: str, shown: Evidence) -> bool:
     """Whether a text names behaviour that the failing tests show."""
-    return any(re.search(rf"(?<!\w){re.escape(token)}(?!\w)", text) for token in symptoms(shown))
+    return any(_stands(token, text) for token in symptoms(shown))
+
+
+def _stands(token: str, text: str) -> bool:
+    """Whether a name, a value or a number stands in a text as a whole."""
+    before, after = (r"(?<![\w.])", r"(?!\w|\.\d)") if token[0].isdigit() else (r"(?<!\w)", r"(?!\w)")
+    return re.search(f"{before}{re.escape(token)}{after}", text) is not None
 
 
 def names_place(text: str, edit: Edit, wrong: Sequence[str], shown: Evidence) -> bool:

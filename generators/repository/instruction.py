@@ -34,7 +34,7 @@ def instruction(
     parts = [reported(release, edit, failing=failing, shown=shown, seed=seed) if symptom is None else symptom]
     lines = broken.split("\n")
     if explicitness != "symptom":
-        parts.append(rng.choice(wording.PLACE).format(function=edit.qualname, path=edit.path))
+        parts.append(rng.choice(wording.PLACE).format(where=f"in {edit.qualname} in {edit.path}"))
     if explicitness == "line":
         parts.append(rng.choice(wording.LINE).format(line=edit.line, text=lines[edit.line - 1]))
     if excerpt_lines:

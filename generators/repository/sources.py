@@ -26,7 +26,21 @@ from factory.core.files import Entry, EntryKind, FileTree
 
 logger = logging.getLogger(__name__)
 
-LEFT_OUT = ("*.pyc", "*.pyo", "*.orig", "*.rej", "*.egg", "*.whl", "*.so", "*.pyd", "*.bundle", "*.pack", "*.bak", "*~", "*.swp")
+LEFT_OUT = (
+    "*.pyc",
+    "*.pyo",
+    "*.orig",
+    "*.rej",
+    "*.egg",
+    "*.whl",
+    "*.so",
+    "*.pyd",
+    "*.bundle",
+    "*.pack",
+    "*.bak",
+    "*~",
+    "*.swp",
+)
 """File names that never enter a tree: bytecode and other copies that could hold the fixed text."""
 LEFT_OUT_FOLDERS = (
     *("__pycache__", ".git", "*.git", ".hg", ".svn", ".bzr"),

@@ -180,9 +180,7 @@ def test_the_src_folder_of_an_installed_copy_does_not_hide_it(leaks: LeakProbe, 
         ("locked.zip", b"PK\x03\x04 and nothing", ""),
     ],
 )
-def test_hiding_among_the_dependencies(
-    leaks: LeakProbe, blobs: MemoryBlobs, path: str, content: bytes, reason: str
-) -> None:
+def test_hiding_among_the_dependencies(leaks: LeakProbe, blobs: MemoryBlobs, path: str, content: bytes, reason: str) -> None:
     made = shop(blobs)
     mount = Mount(path="/deps", tree=FileTree.of(blobs, {"tool/run.py": "x = 1\n", path: content}).save(blobs))
     found = leaks.probe(replace(made, environment=replace(made.environment, mounts=(mount,))))

@@ -114,6 +114,8 @@ def test_any_bytes_are_read_first_as_they_are(data: bytes, path: str) -> None:
     assert readings(path, data)[0].data == data
 
 
-@given(st.sampled_from([b"PK\x03\x04", b"PK\x05\x06", b"\x1f\x8b", b"BZh9", b"\xfd7zXZ\0", b"\x78\x9c"]), st.binary(max_size=200))
+@given(
+    st.sampled_from([b"PK\x03\x04", b"PK\x05\x06", b"\x1f\x8b", b"BZh9", b"\xfd7zXZ\0", b"\x78\x9c"]), st.binary(max_size=200)
+)
 def test_damaged_archives_never_raise(magic: bytes, data: bytes) -> None:
     assert readings("a", magic + data)

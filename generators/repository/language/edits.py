@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from dataclasses import dataclass
 
@@ -94,8 +93,8 @@ def _spliced(entity: Entity, text: str, new: str, answer: Answer, asked: Asked) 
     old = text[start:end]
     if "\r\n" in text:
         new = new.replace("\n", "\r\n")
-    same = len(os.path.commonprefix([old, new]))
-    tail = len(os.path.commonprefix([old[same:][::-1], new[same:][::-1]]))
+    same = _common(old, new)
+    tail = _common(old[same:][::-1], new[same:][::-1])
     old, new = old[same : len(old) - tail], new[same : len(new) - tail]
     start += same
     return LanguageEdit(
@@ -113,3 +112,8 @@ def _spliced(entity: Entity, text: str, new: str, answer: Answer, asked: Asked) 
         prompt=asked.prompt,
         request=answer.request,
     )
+
+
+def _common(one: str, other: str) -> int:
+    """How many characters both begin with."""
+    return next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))

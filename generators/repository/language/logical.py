@@ -94,11 +94,14 @@ def _strings(tokens: list[tokenize.TokenInfo]) -> Iterator[tuple[int, int]]:
 def _key(token: tokenize.TokenInfo) -> str:
     if token.type != tokenize.STRING:
         return token.string
-    if "\n" in token.string:
-        return "\n".join(line.strip() for line in token.string.split("\n"))
     try:
         (statement,) = parse_python(token.string).body
         assert isinstance(statement, ast.Expr)
-        return repr(ast.literal_eval(statement.value))
+        value = ast.literal_eval(statement.value)
     except (SyntaxError, ValueError):  # an f-string
-        return token.string
+        return _stripped(token.string)
+    return repr(_stripped(value) if "\n" in token.string and isinstance(value, str) else value)
+
+
+def _stripped(text: str) -> str:
+    return "\n".join(line.strip() for line in text.split("\n"))

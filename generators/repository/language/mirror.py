@@ -103,9 +103,7 @@ def unified(changes: Sequence[Change]) -> str:
 def _question(diff: str, entities: Sequence[Entity], config: LanguageConfig, seed: int) -> Question:
     functions = "\n\n".join(f"{one.path}:\n\n```python\n{one.class_line}{one.text}\n```" for one in entities)
     user = _USER.format(diff=diff, functions=functions)
-    return Question(
-        system=_SYSTEM, user=user, temperature=config.mirror_temperature, max_tokens=config.max_tokens, seed=seed
-    )
+    return Question(system=_SYSTEM, user=user, temperature=config.mirror_temperature, max_tokens=config.max_tokens, seed=seed)
 
 
 def _edits(entities: Sequence[Entity], texts: Mapping[str, str], answer: Answer) -> list[LanguageEdit] | Refused:

@@ -40,6 +40,4 @@ def question(entity: Entity, text: str, config: LanguageConfig, seed: int) -> Qu
     body = entity.logical[entity.head]
     code = f"{entity.class_line}{entity.signature}\n{body.indent}..."
     user = _USER.format(path=entity.path, outline=outline(text, entity), code=code)
-    return Question(
-        system=_SYSTEM, user=user, temperature=config.rewrite_temperature, max_tokens=config.max_tokens, seed=seed
-    )
+    return Question(system=_SYSTEM, user=user, temperature=config.rewrite_temperature, max_tokens=config.max_tokens, seed=seed)

@@ -106,7 +106,9 @@ class LanguageSites:
             found = list(pool.map(one, numbers))
         failures = [each for each in found if isinstance(each, Refused) and each.reason in ("budget", "no answer")]
         if failures:
-            logger.warning("%s: %d of %d questions unanswered: %s", self._project, len(failures), len(found), failures[0].detail)
+            logger.warning(
+                "%s: %d of %d questions unanswered: %s", self._project, len(failures), len(found), failures[0].detail
+            )
         return found
 
     def _asked(self, plan: Plan) -> LanguageEdit | Refused:
@@ -126,7 +128,10 @@ class LanguageSites:
         form = form_of(plan.entity, text, found)
         for earlier in self.plans[:number]:
             if earlier.entity is plan.entity:
-                edit = self._asked(earlier)
+                try:
+                    edit = self._asked(earlier)
+                except EndpointError:
+                    continue  # what was not answered made nothing yet
                 if isinstance(edit, LanguageEdit) and form_of(plan.entity, text, edit) == form:
                     return True
         return False
@@ -135,7 +140,7 @@ class LanguageSites:
 def language_edits(
     texts: Mapping[str, str], config: LanguageConfig, endpoint: Endpoint, *, seed: int, project: str
 ) -> Iterator[LanguageEdit]:
-    """All edits in the order of the seed, one question at a time. Raises EndpointError (BudgetSpent when the budget ends it)."""
+    """All edits in the order of the seed, one question at a time. Raises EndpointError: BudgetSpent when the budget ends it."""
     sites = LanguageSites(texts, config, endpoint, seed=seed, project=project)
     for number in range(len(sites.plans)):
         found = sites.edit(number)

@@ -81,7 +81,7 @@ def test_the_server_says_how_long_to_wait(server: ChatServer, tmp_path: Path) ->
 
 def test_a_lasting_failure_is_an_error_of_the_generator_boundary(server: ChatServer, tmp_path: Path) -> None:
     server.answer = lambda body: 502
-    with pytest.raises(GeneratorError, match="answered 502.*3 times"):
+    with pytest.raises(GeneratorError, match=r"answered 502.*3 times"):
         ask(server, tmp_path)
     assert len(server.asked) == 3
 
@@ -124,7 +124,7 @@ def test_an_answer_that_trickles_in(tmp_path: Path) -> None:
         thread = threading.Thread(target=trickle)
         thread.start()
         started = time.monotonic()
-        with pytest.raises(EndpointError, match="no whole answer within 0.3 s"):
+        with pytest.raises(EndpointError, match=r"no whole answer within 0\.3 s"):
             ask(f"http://127.0.0.1:{listening.getsockname()[1]}/v1", tmp_path, timeout_s=0.3, retries=0)
         assert time.monotonic() - started < 2
         thread.join()
@@ -277,7 +277,7 @@ def test_the_key_is_sent_and_nowhere_else(
 
 def test_a_key_that_is_not_set(server: ChatServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NO_KEY", raising=False)
-    with pytest.raises(UserError, match="NO_KEY.*variable that is set"):
+    with pytest.raises(UserError, match=r"NO_KEY.*variable that is set"):
         Endpoint(config(server, key_variable="NO_KEY"), tmp_path)
 
 

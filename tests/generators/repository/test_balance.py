@@ -71,7 +71,7 @@ def test_no_group_passes_its_part_and_the_order_does_not_matter(items: list[Feat
 def test_rare_groups_are_not_drowned() -> None:
     common = [replace(PLAIN, key=f"c{number}") for number in range(90)]
     rare = [replace(PLAIN, key=f"r{number}", operator=f"rare {number}", module="n") for number in range(10)]
-    config = BalanceConfig(operator=0.5, module=1.0, middle=1.0)
+    config = BalanceConfig(operator=0.5, module=1.0, easy=1.0)
     chosen = balanced([*common, *rare], 20, config, seed=1)
     assert Counter(one.operator == "o" for one in chosen) == {True: 10, False: 10}
     assert balanced(common, 20, config, seed=1) != balanced(common, 20, config, seed=2)
@@ -84,8 +84,10 @@ def test_quotas_are_kept_even_when_fewer_tasks_come_out() -> None:
 TEXTS = {
     "test_box.py": "def test_room():\n    assert Box(2).room() == 2\n\ndef test_deep():\n    assert outer(1)\n",
     "box.py": (
-        "class Box:\n    def __init__(self, size):\n        self.size = checked(size)\n\n    def room(self):\n        return self.size\n\n"
-        "def checked(size):\n    return limit(size)\n\ndef limit(size):\n    return size\n\ndef outer(a):\n    return middle(a)\n\n"
+        "class Box:\n    def __init__(self, size):\n        self.size = checked(size)\n\n"
+        "    def room(self):\n        return self.size\n\n"
+        "def checked(size):\n    return limit(size)\n\ndef limit(size):\n    return size\n\n"
+        "def outer(a):\n    return middle(a)\n\n"
         "def middle(a):\n    return limit(a)\n\ndef lonely():\n    return 1\n"
     ),
     "broken.py": "def f(:\n",

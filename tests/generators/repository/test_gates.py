@@ -8,7 +8,7 @@ from generators.repository.evidence import Evidence
 from generators.repository.gates import leak, names_place, secret_of, shows, symptoms
 from generators.repository.sites import Edit
 
-BROKEN = '''def total(items, rate):
+BROKEN = """def total(items, rate):
     amount = 0
     for item in items[1:]:
         amount += item.price
@@ -17,7 +17,7 @@ BROKEN = '''def total(items, rate):
 
 def label(item):
     return item.name
-'''
+"""
 FIXED = BROKEN.replace("items[1:]", "items").replace("round(amount * rate)", 'quantize(amount * rate, 86400, "half-even")')
 WRONG = ["    for item in items[1:]:", "    return round(amount * rate)"]
 RIGHT = ["    for item in items:", '    return quantize(amount * rate, 86400, "half-even")']

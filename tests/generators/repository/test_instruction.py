@@ -25,7 +25,9 @@ SHOWN = Evidence("assert area(*case) == 6", "AssertionError", "assert 5 == 6", o
 SEEDS = range(40)
 
 
-def text(explicitness: str = "symptom", excerpt: int = 0, shown: Evidence | None = SHOWN, seed: int = 0, failing: int = 4) -> str:
+def text(
+    explicitness: str = "symptom", excerpt: int = 0, shown: Evidence | None = SHOWN, seed: int = 0, failing: int = 4
+) -> str:
     return instruction(
         "shape==1.0", EDIT, BROKEN, explicitness=explicitness, failing=failing, shown=shown, excerpt_lines=excerpt, seed=seed
     )

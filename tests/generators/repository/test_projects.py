@@ -175,7 +175,13 @@ def test_a_project_among_its_own_test_dependencies_is_refused(
     (tmp_path / "src/packaging").mkdir(parents=True)
     (tmp_path / "src/packaging/version.py").write_text(FIXED)
     project = Project(
-        name="packaging", version="1", sources=("src/packaging",), tests=("tests",), licence="MIT", path=path, folder=str(tmp_path)
+        name="packaging",
+        version="1",
+        sources=("src/packaging",),
+        tests=("tests",),
+        licence="MIT",
+        path=path,
+        folder=str(tmp_path),
     )
     mount = Mount(path="/opt/deps", tree=FileTree.of(blobs, {installed: "x = 1\n"}).save(blobs))
     checkout = check_out(project, tmp_path, blobs)

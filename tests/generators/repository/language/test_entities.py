@@ -48,7 +48,10 @@ def entity(name: str, text: str = TEXT) -> Entity:
 
 
 def test_entities_are_functions_whose_body_has_lines_of_its_own() -> None:
-    assert [(one.qualname, one.first, one.last) for one in entities_of("box.py", TEXT)] == [("Box.room", 8, 16), ("pad", 19, 26)]
+    assert [(one.qualname, one.first, one.last) for one in entities_of("box.py", TEXT)] == [
+        ("Box.room", 8, 16),
+        ("pad", 19, 26),
+    ]
     room = entity("Box.room")
     assert room.docstring == "Places that are left."
     assert room.signature == '    @property\n    def room(self):\n        """Places that are left."""'
@@ -68,7 +71,9 @@ def room(self):
     return 0
   return self.size-used
 """
-    assert replaced(entity("Box.room"), answer) == '''    @property
+    assert (
+        replaced(entity("Box.room"), answer)
+        == '''    @property
     def room(self):
         """Places that are left."""
         # items may be None
@@ -77,6 +82,7 @@ def room(self):
         if used >= self.size:
             return 0
         return self.size - used'''
+    )
 
 
 def test_an_answer_within_its_class_and_with_new_blocks() -> None:
@@ -96,7 +102,9 @@ class Box:
               - used,
         )
 '''
-    assert replaced(entity("Box.room"), answer) == '''    @property
+    assert (
+        replaced(entity("Box.room"), answer)
+        == '''    @property
     def room(self):
         """Places that are left."""
         # items may be None
@@ -110,6 +118,7 @@ class Box:
             self.size
               - used,
         )'''
+    )
 
 
 def test_strings_of_several_lines_are_not_shifted() -> None:
@@ -176,7 +185,9 @@ def function(parts: list[list[str]], unit: str) -> str:
 
 @settings(max_examples=150, deadline=None)
 @given(bodies("    "), bodies("  "), st.booleans())
-def test_the_result_is_the_answers_function_whatever_the_layout(old: list[list[str]], new: list[list[str]], method: bool) -> None:
+def test_the_result_is_the_answers_function_whatever_the_layout(
+    old: list[list[str]], new: list[list[str]], method: bool
+) -> None:
     text = function(old, "    ")
     if method:
         text = "class C:\n" + textwrap.indent(text, "    ")

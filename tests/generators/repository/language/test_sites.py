@@ -152,9 +152,7 @@ def test_refusals_are_counted_by_reason(server: ChatServer, open_endpoint: Open)
 
 def test_a_spent_budget_and_a_lost_server_are_reasons(server: ChatServer, open_endpoint: Open) -> None:
     server.answer = write
-    reasons = Counter(
-        edit.reason for edit in sites(open_endpoint(requests=1)).edits(range(3)) if isinstance(edit, Refused)
-    )
+    reasons = Counter(edit.reason for edit in sites(open_endpoint(requests=1)).edits(range(3)) if isinstance(edit, Refused))
     assert reasons == {"budget": 2}
     server.answer = lambda body: 500
     reasons = Counter(edit.reason for edit in sites(open_endpoint(), seed=9).edits(range(3)) if isinstance(edit, Refused))
