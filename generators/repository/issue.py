@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from factory.agent.endpoint import Answer, Endpoint
@@ -64,53 +64,75 @@ def issue(
     names are no secret. A model's text stands for the symptom alone; the place, the excerpt and the request are always by
     template. Raises UserError when the endpoint's settings are wrong.
     """
+    frame = _Frame(release, edit, broken, explicitness, failing, shown, excerpt_lines, seed)
     wrong, right = changed_lines(broken, original)
     secret = gates.secret_of(wrong, right, [broken, *known], shown.text)
     refused: list[str] = []
-
-    def whole(symptom: str) -> str:
-        return instruction(
-            release,
-            edit,
-            broken,
-            explicitness=explicitness,
-            failing=failing,
-            shown=shown,
-            excerpt_lines=excerpt_lines,
-            seed=seed,
-            symptom=symptom,
-        )
-
-    def refusal(symptom: str) -> str:
-        """Why a symptom may not stand in the instruction; empty when it may."""
-        if not symptom:
-            return "empty"
-        leaked = gates.leak(whole(symptom), secret)
-        if leaked:
-            return f"leak: {leaked}"
-        if gates.names_place(symptom, edit, wrong, shown):
-            return "place"
-        return "" if gates.shows(symptom, shown) else "no symptom"
-
     for attempt in range(writer.config.issue_attempts if writer else 0):
         assert writer is not None
-        number = stream_seed(seed, "repository report", release, edit.operator, edit.site, edit.new, attempt) % 2**SEED_BITS
         try:
-            answer = writer.endpoint.ask(report.question(release, shown, failing, writer.config, number))
+            answer = frame.ask(writer, attempt)
         except EndpointError as error:
             logger.warning("%s: a template stands in for the issue text: %s", release, error)
             refused.append("no answer")
             break
         symptom = report.said(answer.text)
-        reason = _form(symptom, answer) or refusal(symptom)
+        reason = _form(symptom, answer) or frame.refusal(symptom, wrong, secret)
         if not reason:
-            return Issue(whole(symptom), tuple(refused), _told(answer, refused))
+            by: dict[str, Json] = {"by": "model", "model": answer.model, "prompt": report.VERSION, "request": answer.request}
+            return Issue(frame.whole(symptom), tuple(refused), _told(by, refused))
         refused.append(reason)
     symptom = reported(release, edit, failing=failing, shown=shown, seed=seed)
-    reason = refusal(symptom)
+    reason = frame.refusal(symptom, wrong, secret)
     if reason:
         return Issue("", (*refused, reason))
-    return Issue(whole(symptom), tuple(refused), {"by": "template", **({"refused": [*refused]} if refused else {})})
+    return Issue(frame.whole(symptom), tuple(refused), _told({"by": "template"}, refused))
+
+
+@dataclass(frozen=True)
+class _Frame:
+    """An instruction but for its symptom."""
+
+    release: str
+    edit: Edit
+    broken: str
+    explicitness: str
+    failing: int
+    shown: Evidence
+    excerpt_lines: int
+    seed: int
+
+    def ask(self, writer: Writer, attempt: int) -> Answer:
+        """The model's answer to one attempt. Raises EndpointError and UserError."""
+        edit = self.edit
+        purpose = ("repository report", self.release, edit.operator, edit.site, edit.new, attempt)
+        number = stream_seed(self.seed, *purpose) % 2**SEED_BITS
+        return writer.endpoint.ask(report.question(self.release, self.shown, self.failing, writer.config, number))
+
+    def whole(self, symptom: str) -> str:
+        """The instruction with a symptom."""
+        return instruction(
+            self.release,
+            self.edit,
+            self.broken,
+            explicitness=self.explicitness,
+            failing=self.failing,
+            shown=self.shown,
+            excerpt_lines=self.excerpt_lines,
+            seed=self.seed,
+            symptom=symptom,
+        )
+
+    def refusal(self, symptom: str, wrong: Sequence[str], secret: gates.Secret) -> str:
+        """Why a symptom may not stand in the instruction; empty when it may."""
+        if not symptom:
+            return "empty"
+        leaked = gates.leak(self.whole(symptom), secret)
+        if leaked:
+            return f"leak: {leaked}"
+        if gates.names_place(symptom, self.edit, wrong, self.shown):
+            return "place"
+        return "" if gates.shows(symptom, self.shown) else "no symptom"
 
 
 def _form(symptom: str, answer: Answer) -> str:
@@ -119,7 +141,6 @@ def _form(symptom: str, answer: Answer) -> str:
     return "too long" if len(symptom) > report.LONGEST else ""
 
 
-def _told(answer: Answer, refused: list[str]) -> dict[str, Json]:
-    """Who wrote an instruction."""
-    told: dict[str, Json] = {"by": "model", "model": answer.model, "prompt": report.VERSION, "request": answer.request}
-    return {**told, "refused": [*refused]} if refused else told
+def _told(by: dict[str, Json], refused: list[str]) -> dict[str, Json]:
+    """Who wrote an instruction, and what was refused before."""
+    return {**by, "refused": [*refused]} if refused else by

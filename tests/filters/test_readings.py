@@ -13,7 +13,7 @@ import zipfile
 import zlib
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from filters import readings as module
@@ -109,11 +109,13 @@ def test_bytecode_is_told_by_its_content() -> None:
     assert not is_bytecode(b"")
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=400), st.sampled_from(["a", "a.html", "a.json", "a.py", "a.zip"]))
 def test_any_bytes_are_read_first_as_they_are(data: bytes, path: str) -> None:
     assert readings(path, data)[0].data == data
 
 
+@settings(deadline=None)
 @given(
     st.sampled_from([b"PK\x03\x04", b"PK\x05\x06", b"\x1f\x8b", b"BZh9", b"\xfd7zXZ\0", b"\x78\x9c"]), st.binary(max_size=200)
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from factory.agent.endpoint import Answer
@@ -126,6 +126,7 @@ def test_which_block_counts() -> None:
         assert "return 2" in edit.applied(TEXT)
 
 
+@settings(deadline=None)
 @given(st.text())
 def test_any_text_has_blocks_or_none(text: str) -> None:
     assert all(isinstance(block, str) for block in blocks(text))
@@ -134,6 +135,7 @@ def test_any_text_has_blocks_or_none(text: str) -> None:
 LINES = st.lists(st.text("abc =()#`~:\"'", max_size=12).filter(lambda line: not line.strip().startswith(("`", "~"))))
 
 
+@settings(deadline=None)
 @given(LINES, LINES, st.sampled_from(["```", "````", "~~~"]), st.sampled_from(["", "python", "py title=x"]))
 def test_a_fenced_block_comes_out_as_it_went_in(code: list[str], prose: list[str], fence: str, language: str) -> None:
     inner = "".join(f"{line}\n" for line in code)
