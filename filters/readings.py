@@ -13,6 +13,7 @@ import io
 import json
 import lzma
 import re
+import struct
 import tarfile
 import zipfile
 import zlib
@@ -31,7 +32,10 @@ _CLOSED = (b"7z\xbc\xaf\x27\x1c", b"\x28\xb5\x2f\xfd", b"Rar!\x1a\x07", b"PACK\0
 _COMPRESSED: dict[bytes, Callable[[io.BytesIO], Any]] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\0": lzma.open}
 """First bytes of compressed data, and what opens it."""
 _GIT_OBJECT = re.compile(rb"(?:blob|tree|commit|tag) \d+\0")
-_DAMAGED = (OSError, EOFError, ValueError, RuntimeError, zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError)
+_DAMAGED = (
+    *(OSError, EOFError, ValueError, RuntimeError, OverflowError),
+    *(struct.error, zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError),
+)
 """What opening data that only looks like an archive, or is locked, raises."""
 
 

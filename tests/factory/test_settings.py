@@ -198,3 +198,14 @@ def test_every_option_is_read_somewhere() -> None:
         fields = getattr(info.annotation, "model_fields", {})
         for one in fields or [name]:
             assert f".{one}" in code, f"{name}.{one}"
+
+
+def test_of_the_endpoint_only_the_model_decides_the_result() -> None:
+    base = load_settings(None).digest
+    asked = {"address": "http://127.0.0.1:8000/v1", "model": "writer"}
+    with_model = load_settings(None, endpoint=asked).digest
+    assert with_model != base
+    elsewhere = {**asked, "address": "http://elsewhere/v1", "retries": 9, "tokens": 5}
+    assert load_settings(None, endpoint=elsewhere).digest == with_model
+    assert load_settings(None, endpoint={**asked, "model": "another"}).digest not in (base, with_model)
+    assert load_settings(None, endpoint={"model": "writer"}).digest == base

@@ -149,7 +149,7 @@ def test_a_repository_under_any_name_is_history(leaks: LeakProbe, blobs: MemoryB
 def test_the_same_project_in_another_version_among_the_dependencies(leaks: LeakProbe, blobs: MemoryBlobs) -> None:
     """Its text need not be the very one: another version shows what was changed."""
     made = shop(blobs, {"shop/__init__.py": ""})
-    old = FIXED.replace("amount = 0", "amount = zero")
+    old = FIXED.replace("item.price", "item.cost")
     for path, expected in (
         ("shop/cart.py", "/deps/shop/cart.py is an installed copy of shop/cart.py"),
         ("cart.py", ""),

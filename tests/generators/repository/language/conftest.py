@@ -26,7 +26,7 @@ def open_endpoint(server: ChatServer, tmp_path: Path) -> Iterator[Open]:
     opened = []
 
     def one(**more: Any) -> Endpoint:
-        fields = {"address": server.address, "model": "writer", "retries": 0, "timeout_s": 10.0} | more
+        fields = {"address": server.address, "model": "writer", "retries": 0, "timeout_s": 60.0} | more
         opened.append(Endpoint(EndpointConfig(**fields), tmp_path / "answers"))
         return opened[-1]
 
