@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from factory.cli.console import emit_json, emit_record, say
+from factory.cli.console import emit_json, emit_record, emit_table, say
 from factory.cli.options import MOST, ConfigOption, DataOption, JsonOption, require_registry, settings_of
 from factory.cli.progress import shown
 from factory.core.errors import UserError
@@ -66,25 +66,59 @@ def serve(config: ConfigOption = None, data: DataOption = None) -> None:
 
 def generate(
     kind: Annotated[str, typer.Argument(help="repository, terminal or database.")],
-    count: Annotated[int, typer.Option(min=1, max=MOST, help="How many of the series.")] = 10,
+    count: Annotated[int, typer.Option(min=1, max=MOST, help="How many of the series; with --fleet of each project's.")] = 10,
     start: Annotated[int, typer.Option(min=0, max=MOST, help="Number of the first.")] = 0,
     seed: Annotated[int, typer.Option(help="Seed of the series.")] = 0,
+    fleet: Annotated[
+        Path | None,
+        typer.Option("--fleet", help="Fleet file, or wide or default: every project of it by itself, with its yield."),
+    ] = None,
     config: ConfigOption = None,
     data: DataOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Make and register candidates of one kind, with validity and loophole evidence."""
+    """Make and register candidates of one kind, with validity and loophole evidence.
+
+    With --fleet the repositories of a fleet, each by itself: what each gives and what became of the rest, by project and by
+    operator. The same arguments again resume a run that was killed.
+    """
     from factory.cli.options import one_of
     from factory.core.task import TaskKind
     from factory.settings import GenerateSettings
 
     made = GenerateSettings.model_fields.keys() & {one.value for one in TaskKind}
     one_of(kind, made, "KIND", "a kind that is made")
+    if fleet is not None and TaskKind(kind) is not TaskKind.REPOSITORY:
+        raise UserError("--fleet", str(fleet), "KIND repository with it")
     settings = _checked(config, data)
+    if fleet is not None:
+        _generate_fleet(settings, fleet, seed=seed, start=start, count=count, json=json)
+        return
     from factory.flows.commands import generate as work
 
     with shown() as progress:
         _emit(work(settings, TaskKind(kind), seed=seed, start=start, count=count, progress=progress), json)
+
+
+def _generate_fleet(settings: Settings, fleet: Path, *, seed: int, start: int, count: int, json: bool) -> None:
+    from factory.flows.fleet import generate_fleet
+
+    with shown() as progress:
+        found = generate_fleet(settings, fleet, seed=seed, start=start, count=count, progress=progress)
+    (emit_json if json else _emit_yields)(found)
+
+
+def _emit_yields(found: dict[str, Any]) -> None:
+    """A table of projects, one of operators, and why projects were refused."""
+    total, fates = found["all"], list(found["all"]["fates"])
+    for kind, more in (("project", ("tests", "seconds")), ("operator", ())):
+        rows = [{**one, **one["fates"]} for one in (*found[f"{kind}s"], {kind: "all", **total})]
+        emit_table(rows, (kind, *more, "edits", "valid", "yield", *fates))
+        typer.echo("")
+    for one in found["projects"]:
+        if one.get("refused"):
+            typer.echo(f"{one['project']}: {one['refused']}")
+    typer.echo(f"run: {found['run']}")
 
 
 def assess(

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from factory.agent.grading import SharedGrade
 from factory.core.assessment import TaskStatus
 from factory.core.digest import Digest
 from factory.core.errors import GeneratorError
-from factory.core.task import Task, TaskKind
+from factory.core.task import Candidate, Task, TaskKind
 from factory.flows.night import SHARDS_AT_ONCE, Night
+from factory.report import yields
 from filters.leaks import LeakProbe
 from filters.loopholes import LoopholeConfig, probe_many
 from filters.validity import Judged, ValidityConfig, check_validity_many
+from generators.contract import Generator
 from sandboxes.verification.grade import grade
+
+if TYPE_CHECKING:
+    from generators.repository.generator import RepositoryGenerator
 
 REPOSITORY_WEIGHT = 8
 """A bug takes about as long to make and check as so many tasks of another kind."""
@@ -29,10 +35,13 @@ class Shard:
     kind: TaskKind
     start: int
     count: int
+    project: str = ""
+    """The project of a fleet whose own series it is; empty: the series of all."""
 
     @property
     def name(self) -> str:
-        return f"{self.kind.value} {self.start}-{self.start + self.count - 1}"
+        of = f" of {self.project}" if self.project else ""
+        return f"{self.kind.value} {self.start}-{self.start + self.count - 1}{of}"
 
 
 def shards(night: Night) -> list[Shard]:
@@ -84,13 +93,17 @@ def fetch(night: Night) -> None:
     night.once("fetch", work)
 
 
-def make(night: Night, shard: Shard) -> list[Digest]:
-    """Generate and register one shard, and store what validity and loophole checks measured. Empty when a budget is used up."""
+def make(night: Night, shard: Shard, generator: Generator | None = None) -> list[Digest]:
+    """Generate and register one shard, and store what validity and loophole checks measured. Empty when a budget is used up.
+
+    `generator`: the one of the shard's own series; None: the kind's.
+    """
 
     def work() -> dict[str, Any]:
         shop = night.shop
-        generator = shop.generators[shard.kind]
-        found = list(generator.generate(shop.blobs, seed=night.seed, start=shard.start, count=shard.count))
+        maker = generator or shop.generators[shard.kind]
+        bugs = counting(maker) if shard.kind is TaskKind.REPOSITORY else None
+        found = list((bugs or maker).generate(shop.blobs, seed=night.seed, start=shard.start, count=shard.count))
         registered = shop.registry.register_many(found, run=night.run.id)
         digests = list(dict.fromkeys(one.digest for one in registered))
         judged = check(night, [shop.registry.task(digest) for digest in digests])
@@ -100,10 +113,35 @@ def make(night: Night, shard: Shard) -> list[Digest]:
             "new": sum(one.created for one in registered),
             "not_judged": [one.fault for one in judged if one.evidence is None],
             "digests": digests,
+            "fates": yields.rows(fates_of(bugs.fates, found, judged)) if bugs else [],
         }
 
     record = night.once(f"make {shard.name}", work)
     return [] if record is None else list(record["digests"])
+
+
+def counting(generator: Generator) -> RepositoryGenerator:
+    """A repository generator whose fates are those of one shard alone."""
+    from generators.repository.generator import RepositoryGenerator
+
+    assert isinstance(generator, RepositoryGenerator)
+    return generator.counting()
+
+
+def fates_of(told: Counter[yields.Fate], found: Sequence[Candidate], judged: Sequence[Judged]) -> Counter[yields.Fate]:
+    """What became of every number of a shard: what the generator told, and for a candidate that a filter refuses the filter."""
+    fates = Counter(told)
+    refused = {
+        one.task: yields.NOT_JUDGED if one.evidence is None else one.evidence.filter
+        for one in reversed(judged)  # the first filter's word counts
+        if one.evidence is None or not one.evidence.passed
+    }
+    for one in found:
+        known = (one.origin.source.partition("==")[0], one.origin.operator, yields.VALID)
+        if one.task.digest in refused and fates[known]:
+            fates[known] -= 1
+            fates[(*known[:2], refused[one.task.digest])] += 1
+    return +fates
 
 
 def checks(kind: TaskKind) -> frozenset[str]:

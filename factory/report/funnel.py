@@ -8,6 +8,7 @@ from typing import Any
 from factory.core.assessment import TaskState, TaskStatus
 from factory.core.task import TaskKind
 from factory.report.records import Records
+from factory.report.yields import summary
 
 JUDGE_AGAIN = "judge again"
 """The stage that judges what a fault left unjudged."""
@@ -17,7 +18,7 @@ _REFUSED = (TaskStatus.REJECTED, TaskStatus.QUARANTINED, TaskStatus.WITHDRAWN)
 
 
 def funnel(records: Records) -> dict[str, Any]:
-    """Counts by kind and in all, reasons of what was refused, seconds per accepted task."""
+    """Counts by kind and in all, reasons of what was refused, yield of edits, seconds per accepted task."""
     kinds = {kind.value: _kind(records, kind.value) for kind in TaskKind}
     kinds = {kind: counts for kind, counts in kinds.items() if counts["asked"] or counts["registered"]}
     accepted = sum(counts["accepted"] for counts in kinds.values())
@@ -27,6 +28,7 @@ def funnel(records: Records) -> dict[str, Any]:
         "refused": _refused(records),
         "not_judged": _not_judged(records),
         "projects": {name: state for _, stage in records.of_stage("fetch") for name, state in sorted(stage.data.items())},
+        "yields": summary([stage for stages in records.stages.values() for stage in stages.values()]),
         "accepted": accepted,
         "stage_seconds_per_accepted": spent / accepted if accepted and spent else None,
     }

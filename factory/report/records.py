@@ -18,8 +18,10 @@ from registry.store import Registry
 
 SETTINGS = "settings"
 """The stage of a run that keeps the settings which it was begun with."""
-_MAKE = re.compile(r"make (?P<kind>\S+) \d+-\d+")
+_MAKE = re.compile(r"make (?P<kind>\S+) \d+-\d+(?: of \S+)?")
 _STEP = re.compile(r"train/\d+")
+TRIAGE = "triage "
+"""How the stage begins that says whether a project of a fleet may serve; its name follows."""
 EVALUATE = "evaluate "
 """How the stage begins that holds an evaluation; the policy version follows."""
 
@@ -85,7 +87,10 @@ def group_of(stage: str) -> str:
         return f"make {found['kind']}"
     if _STEP.fullmatch(stage):
         return "train"
-    return "evaluate" if stage.startswith(EVALUATE) else stage
+    for prefix in (EVALUATE, TRIAGE):
+        if stage.startswith(prefix):
+            return prefix.strip()
+    return stage
 
 
 def seconds_between(begun: str, ended: str) -> float:

@@ -17,7 +17,7 @@ class RepositoryConfig:
     """Projects, operators and the form of the tasks made of them."""
 
     fleet: Path | None = None
-    """A TOML file of projects and locks; None: the one that comes with the package."""
+    """A TOML file of projects and locks, or `wide`, or `default`, which come with the package; None: `default`."""
     projects: tuple[str, ...] = ()
     """Names of the projects to break; empty: all of the fleet's that are for tasks."""
     apart: tuple[str, ...] = ()

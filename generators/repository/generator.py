@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import logging
 import threading
 from collections import Counter
@@ -9,6 +10,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 from factory.core.blobs import BlobStore
 from factory.core.errors import GeneratorError
@@ -63,6 +65,12 @@ class RepositoryGenerator:
         self._lock = threading.Lock()
         self._prepared: dict[str, Prepared | GeneratorError] = {}
         self._sites: dict[tuple[str, int], ProjectSites] = {}
+
+    def counting(self) -> Self:
+        """The same generator with what it has prepared so far, and with `fates` of its own."""
+        one = copy.copy(self)
+        one.fates = Counter()
+        return one
 
     def generate(self, blobs: BlobStore, *, seed: int, start: int, count: int) -> Iterator[Candidate]:
         """Candidates `start` to `start + count - 1` of the series of `seed`, in the order of their numbers.

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 import tomllib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from importlib.resources import files
 from pathlib import Path, PurePosixPath
 from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
 
 from factory.core.blobs import BlobStore
 from factory.core.digest import Digest, digest_of
@@ -19,6 +21,9 @@ from generators.repository import sources
 NEVER_SOURCE = r"(test_.*|.*_test|tests|conftest|sitecustomize|usercustomize|_pytest.*|pytest.*)\.py"
 """Names of files that are not source even in a source folder: they are sealed, and never taken from a submission."""
 USES = ("tasks", "demonstrations")
+PACKAGED = {"default": "projects.toml", "wide": "fleets/wide.toml"}
+"""Fleets that come with the package, by name."""
+DEFAULT = Path("default")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,10 +94,10 @@ class Fleet:
     """Requirement lines `name==version --hash=sha256:...`, by lock name."""
 
     def __post_init__(self) -> None:
-        names = [project.name for project in self.projects]
-        for name in names:
-            if names.count(name) > 1:
-                raise UserError("projects", name, "each project once")
+        keys = [project.key for project in self.projects]
+        for project in self.projects:
+            if keys.count(project.key) > 1:
+                raise UserError("projects", project.name, "each project once, for tasks or for demonstrations")
         for project in self.projects:
             if project.tests and project.lock not in self.locks:
                 raise UserError(f"project {project.name}.lock", project.lock, f"one of {', '.join(self.locks) or 'none'}")
@@ -109,20 +114,75 @@ class Fleet:
 
 
 def load_fleet(path: Path | None = None) -> Fleet:
-    """The fleet of a TOML file; None: the one that comes with the package. Raises UserError."""
+    """The fleet of a TOML file or of a name in `PACKAGED`; None: `default`. Raises UserError.
+
+    `include` of a file lists other fleets, by name or by a path relative to it: their projects come first, as they stand there.
+    """
+    projects, locks = _collected(fleet_file(path or DEFAULT), ())
+    return Fleet(projects=tuple(projects), locks=locks)
+
+
+def fleet_file(path: Path, beside: Path = Path()) -> Path:
+    """The file of a fleet that is named by a path, relative to the folder `beside`, or by a name in `PACKAGED`."""
+    own = PACKAGED.get(str(path))
+    return Path(str(files("generators.repository").joinpath(own))) if own else beside / path
+
+
+def _collected(file: Path, above: tuple[Path, ...]) -> tuple[list[Project], dict[str, tuple[str, ...]]]:
+    """Projects and locks of a file and of those that it includes; `above` are the files that include it."""
+    if file.resolve() in above:
+        raise UserError("fleet", str(file), "a fleet that does not include itself")
+    rows = _read(file)
+    projects: list[Project] = []
+    locks: dict[str, tuple[str, ...]] = {}
+    for name in rows.include:
+        more, found = _collected(fleet_file(Path(name), file.parent), (*above, file.resolve()))
+        projects += [project for project in more if project not in projects]
+        locks |= found
+    for name, lines in rows.locks.items():
+        if locks.setdefault(name, lines) != lines:
+            raise UserError(f"fleet.locks.{name}", str(file), "another name: an included fleet has a lock of that name")
+    return [*projects, *(_project(row) for row in rows.project)], locks
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Rows:
+    """A fleet file as it is written."""
+
+    include: tuple[str, ...] = ()
+    locks: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    project: tuple[dict[str, Any], ...] = ()
+
+
+def _read(file: Path) -> _Rows:
     try:
-        text = path.read_text() if path else files("generators.repository").joinpath("projects.toml").read_text()
-        value = tomllib.loads(text)
-    except (OSError, tomllib.TOMLDecodeError) as error:
-        raise UserError("fleet", str(path), f"a readable TOML file ({error})") from None
-    projects = []
-    for row in value.get("project", []):
-        known: dict[str, Any] = {name: tuple(item) if isinstance(item, list) else item for name, item in row.items()}
-        try:
-            projects.append(Project(**known))
-        except TypeError as error:
-            raise UserError("fleet", row.get("name", "?"), f"the fields of a project ({error})") from None
-    return Fleet(projects=tuple(projects), locks={name: tuple(lines) for name, lines in value.get("locks", {}).items()})
+        return TypeAdapter(_Rows).validate_python(tomllib.loads(file.read_text()))
+    except OSError as error:
+        named = f"or one of {', '.join(PACKAGED)}"
+        raise UserError("fleet", str(file), f"a TOML file that can be read ({error.strerror}), {named}") from None
+    except ValidationError as error:
+        raise UserError("fleet", str(file), f"a fleet file ({_first(error)})") from None
+    except ValueError as error:  # no TOML, or no UTF-8
+        raise UserError("fleet", str(file), f"a TOML file ({error})") from None
+
+
+def _project(row: dict[str, Any]) -> Project:
+    name, known = row.get("name", "?"), {one.name for one in fields(Project)}
+    for field_name in row.keys() - known:
+        raise UserError("fleet", f"{name}.{field_name}", f"the fields of a project: {', '.join(sorted(known))}")
+    try:
+        return TypeAdapter(Project).validate_python(row)
+    except ValidationError as error:
+        own = error.errors()[0].get("ctx", {}).get("error")
+        if isinstance(own, UserError):
+            raise own from None
+        raise UserError("fleet", name, f"the fields of a project ({_first(error)})") from None
+
+
+def _first(error: ValidationError) -> str:
+    """Place and message of the first of pydantic's errors."""
+    found = error.errors()[0]
+    return f"{'.'.join(map(str, found['loc']))}: {found['msg']}"
 
 
 @dataclass(frozen=True)

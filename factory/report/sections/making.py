@@ -7,6 +7,7 @@ from collections import Counter, defaultdict
 from typing import Any
 
 from factory.report.html import (
+    NOTHING,
     duration,
     folded,
     instant,
@@ -58,6 +59,7 @@ def funnel(figures: dict[str, Any]) -> str:
         _refused(found["refused"]),
         _faults(found["not_judged"]),
         _projects(found["projects"]),
+        _yields(found["yields"]),
     )
 
 
@@ -90,6 +92,46 @@ def _faults(faults: list[dict[str, Any]]) -> str:
 
 def _projects(projects: dict[str, str]) -> str:
     return folded(f"{len(projects)} projects fetched", table(("project", "state"), projects.items())) if projects else ""
+
+
+def _yields(found: dict[str, Any]) -> str:
+    """What became of edits, by project and by operator."""
+    if not found["projects"]:
+        return ""
+    total = found["all"]
+    words = (
+        f"Of {total['edits']} edits of real projects, equivalent and repeated ones not counted, {total['valid']} "
+        f"({percent(total['yield'])}) became tasks that every filter passed when they were made."
+    )
+    fates = list(total["fates"])
+    columns = ("edits", "valid", "yield", *fates)
+    return "".join(
+        (
+            "<h3>Yield of edits</h3>",
+            paragraph(words),
+            table(("operator", *columns), [(one["operator"], *_yield(one, fates)) for one in found["operators"]]),
+            folded(
+                "Yield by project",
+                table(
+                    ("project", "tests", *columns, "time", "refused, since"),
+                    [
+                        (
+                            one["project"],
+                            one.get("tests", NOTHING),
+                            *_yield(one, fates),
+                            duration(one["seconds"]),
+                            one.get("refused", ""),
+                        )
+                        for one in found["projects"]
+                    ],
+                ),
+            ),
+        )
+    )
+
+
+def _yield(one: dict[str, Any], fates: list[str]) -> tuple[Any, ...]:
+    return one["edits"], one["valid"], percent(one["yield"]), *(one["fates"].get(fate, 0) for fate in fates)
 
 
 def pass_rates(figures: dict[str, Any]) -> str:
