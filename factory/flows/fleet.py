@@ -20,7 +20,7 @@ from factory.flows.night import SHARDS_AT_ONCE, Night, Progress
 from factory.flows.workshop import Workshop
 from factory.report import yields
 from factory.report.records import TRIAGE
-from factory.settings import Settings
+from factory.settings import Settings, section
 from generators.repository.config import RepositoryConfig
 from generators.repository.generator import RepositoryGenerator
 from generators.repository.projects import Fleet, Project, load_fleet
@@ -41,9 +41,10 @@ def generate_fleet(
     """
     if file is not None:
         settings = settings.model_copy(update={"repository": {**settings.repository, "fleet": str(file)}})
+    config = section(RepositoryConfig, settings.repository, "repository")
+    fleet, projects = _asked(config)
+    name = str(config.fleet or "default")
     with Workshop.open(settings) as shop:
-        fleet, projects = _asked(shop.repository)
-        name = str(shop.repository.fleet or "default")
         digest = digest_of([{**asdict(one), "lock": fleet.locks[one.lock]} for one in projects])
         night = Night.occasion(shop, f"fleet/{name}/{digest[:12]}/{seed}/{start}+{count}", seed=seed, progress=progress)
         assert shop.backend  # opened before threads ask for it

@@ -38,6 +38,8 @@ def one_line(done: object, *words: str) -> None:
         (("nightly", "--date", "2026-02-30"), ("--date", "2026-02-30")),
         (("nightly", "--date", ""), ("--date", "YYYY-MM-DD")),
         (("generate", "poems"), ("KIND", "poems", "database, repository, terminal")),
+        (("generate", "repository", "--fleet", "nowhere.toml"), ("fleet", "nowhere.toml", "default, wide")),
+        (("generate", "terminal", "--fleet", "wide"), ("--fleet", "KIND repository")),
         (("generate", "toolworld"), ("KIND", "toolworld", "database, repository, terminal\n")),
         (("tasks", "list", "--config", "nowhere.toml"), ("--config", "nowhere.toml")),
         (("tasks", "list", "--data", "nowhere"), ("--data", "nowhere", "factory nightly")),

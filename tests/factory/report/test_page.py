@@ -111,6 +111,12 @@ def test_every_text_is_shown_as_text(found: dict[str, Any]) -> None:
     ]
     figures["funnel"]["not_judged"] = [{"kind": HOSTILE, "fault": HOSTILE, "tasks": 1}]
     figures["funnel"]["projects"] = {HOSTILE: HOSTILE}
+    counts = {"edits": 1, "valid": 0, "yield": 0.0, "fates": {HOSTILE: 1}}
+    figures["funnel"]["yields"] = {
+        "projects": [{"project": HOSTILE, "refused": HOSTILE, "seconds": 1.0, **counts}],
+        "operators": [{"operator": HOSTILE, **counts}],
+        "all": counts,
+    }
     figures["runs"][0]["reason"] = HOSTILE
     figures["contamination"]["contamination"]["shown"] = [{"task": HOSTILE, "name": HOSTILE, "reason": HOSTILE}]
     outline = harmless(page(figures))

@@ -9,12 +9,15 @@ import pytest
 
 from factory.core.digest import is_digest
 from factory.core.errors import UserError
+from factory.core.task import repository_key
 from generators.repository.config import RepositoryConfig
 from generators.repository.projects import load_fleet
 
 EVALUATED = {"astropy", "django", "flask", "matplotlib", "pylint", "pytest", "requests", "seaborn"}
 EVALUATED |= {"scikit-learn", "sphinx", "sympy", "xarray"}
 """Repositories of SWE-bench, as its paper lists them."""
+PERMISSIVE = {"MIT", "BSD-2-Clause", "BSD-3-Clause", "Apache-2.0", "ISC", "BSD-3-Clause OR Apache-2.0", "MIT OR AFL-2.1"}
+"""SPDX expressions."""
 
 
 def test_the_fleet_is_pinned_and_apart_from_evaluations() -> None:
@@ -40,6 +43,34 @@ def test_the_split_key_is_the_same_for_every_spelling(name: str, key: str) -> No
     assert project.key == key and project.release.startswith(f"{name}==")
 
 
+def test_the_wide_fleet_is_the_default_one_and_more() -> None:
+    fleet, default = load_fleet(Path("wide")), load_fleet()
+    tasks = fleet.used_for("tasks")
+    assert len(tasks) >= 24 and "sqlparse" in {project.name for project in tasks}
+    assert fleet.projects[: len(default.projects)] == default.projects
+    assert {project.name for project in fleet.projects}.isdisjoint(EVALUATED)
+    assert all(is_digest(project.sha256) and project.licence in PERMISSIVE for project in tasks)
+    assert len({project.lock for project in tasks}) >= 4
+
+
+def test_no_lock_holds_the_text_of_a_project_that_is_broken() -> None:
+    fleet = load_fleet(Path("wide"))
+    held = {repository_key(line.partition("==")[0]) for lines in fleet.locks.values() for line in lines}
+    assert held.isdisjoint(project.key for project in fleet.projects)
+
+
+def test_an_included_fleet_comes_first_and_its_locks_serve(tmp_path: Path) -> None:
+    (tmp_path / "below").mkdir()
+    (tmp_path / "below" / "first.toml").write_text(GOOD)
+    (tmp_path / "second.toml").write_text('include = ["first.toml"]\n' + GOOD[GOOD.index("[[project") :].replace('"p"', '"q"'))
+    with pytest.raises(UserError, match="first.toml"):
+        load_fleet(tmp_path / "second.toml")
+    text = (tmp_path / "second.toml").read_text()
+    (tmp_path / "second.toml").write_text(text.replace("first.toml", "below/first.toml"))
+    fleet = load_fleet(tmp_path / "second.toml")
+    assert [project.name for project in fleet.projects] == ["p", "q"] and fleet.locks == {"l": ()}
+
+
 GOOD = '[locks]\nl = []\n[[project]]\nname="p"\nversion="1"\nfolder="/p"\nsources=["p"]\ntests=["t"]\nlicence="MIT"\nlock="l"\n'
 
 
@@ -54,6 +85,15 @@ GOOD = '[locks]\nl = []\n[[project]]\nname="p"\nversion="1"\nfolder="/p"\nsource
         (GOOD + 'use="x"\n', "project p.use"),
         (GOOD + "colour=1\n", "fleet"),
         (GOOD + GOOD[GOOD.index("[[project") :], "projects"),
+        (GOOD + GOOD[GOOD.index("[[project") :].replace('name="p"', 'name="P"\nuse="demonstrations"'), "projects"),
+        (GOOD.replace('sources=["p"]', 'sources="p"'), "fleet"),
+        (GOOD.replace('version="1"', "version=1"), "fleet"),
+        (GOOD.replace("[[project]]", "[[projects]]"), "fleet"),
+        ("project = 3", "fleet"),
+        ("[locks]\nl = [3]", "fleet"),
+        ('include = ["nowhere.toml"]', "fleet"),
+        ('include = ["fleet.toml"]', "fleet"),
+        ('include = ["default"]\n[locks]\npytest = []', "fleet.locks.pytest"),
     ],
 )
 def test_a_wrong_fleet_is_the_users_mistake(tmp_path: Path, text: str, field: str) -> None:
