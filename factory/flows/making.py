@@ -137,10 +137,10 @@ def fates_of(told: Counter[yields.Fate], found: Sequence[Candidate], judged: Seq
         if one.evidence is None or not one.evidence.passed
     }
     for one in found:
-        known = (one.origin.source.partition("==")[0], one.origin.operator, yields.VALID)
-        if one.task.digest in refused and fates[known]:
-            fates[known] -= 1
-            fates[(*known[:2], refused[one.task.digest])] += 1
+        project, operator = (one.origin.source or "").partition("==")[0], one.origin.operator or ""
+        if one.task.digest in refused and fates[project, operator, yields.VALID]:
+            fates[project, operator, yields.VALID] -= 1
+            fates[project, operator, refused[one.task.digest]] += 1
     return +fates
 
 

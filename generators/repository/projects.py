@@ -138,11 +138,16 @@ def _collected(file: Path, above: tuple[Path, ...]) -> tuple[list[Project], dict
     for name in rows.include:
         more, found = _collected(fleet_file(Path(name), file.parent), (*above, file.resolve()))
         projects += [project for project in more if project not in projects]
-        locks |= found
-    for name, lines in rows.locks.items():
+        _add_locks(locks, found, file)
+    _add_locks(locks, rows.locks, file)
+    adapter = TypeAdapter(Project)
+    return [*projects, *(_project(row, adapter) for row in rows.project)], locks
+
+
+def _add_locks(locks: dict[str, tuple[str, ...]], more: dict[str, tuple[str, ...]], file: Path) -> None:
+    for name, lines in more.items():
         if locks.setdefault(name, lines) != lines:
-            raise UserError(f"fleet.locks.{name}", str(file), "another name: an included fleet has a lock of that name")
-    return [*projects, *(_project(row) for row in rows.project)], locks
+            raise UserError(f"fleet.locks.{name}", str(file), "another name: an included fleet has another lock of that name")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,22 +161,25 @@ class _Rows:
 
 def _read(file: Path) -> _Rows:
     try:
-        return TypeAdapter(_Rows).validate_python(tomllib.loads(file.read_text()))
+        value, known = tomllib.loads(file.read_text()), [one.name for one in fields(_Rows)]
+        for name in value.keys() - known:
+            raise UserError("fleet", f"{file}: {name}", f"the tables of a fleet: {', '.join(known)}")
+        return TypeAdapter(_Rows).validate_python(value)
     except OSError as error:
         named = f"or one of {', '.join(PACKAGED)}"
         raise UserError("fleet", str(file), f"a TOML file that can be read ({error.strerror}), {named}") from None
     except ValidationError as error:
         raise UserError("fleet", str(file), f"a fleet file ({_first(error)})") from None
-    except ValueError as error:  # no TOML, or no UTF-8
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UserError("fleet", str(file), f"a TOML file ({error})") from None
 
 
-def _project(row: dict[str, Any]) -> Project:
+def _project(row: dict[str, Any], adapter: TypeAdapter[Project]) -> Project:
     name, known = row.get("name", "?"), {one.name for one in fields(Project)}
     for field_name in row.keys() - known:
         raise UserError("fleet", f"{name}.{field_name}", f"the fields of a project: {', '.join(sorted(known))}")
     try:
-        return TypeAdapter(Project).validate_python(row)
+        return adapter.validate_python(row)
     except ValidationError as error:
         own = error.errors()[0].get("ctx", {}).get("error")
         if isinstance(own, UserError):

@@ -93,6 +93,7 @@ GOOD = '[locks]\nl = []\n[[project]]\nname="p"\nversion="1"\nfolder="/p"\nsource
         ("[locks]\nl = [3]", "fleet"),
         ('include = ["nowhere.toml"]', "fleet"),
         ('include = ["fleet.toml"]', "fleet"),
+        ("\x00", "fleet"),
         ('include = ["default"]\n[locks]\npytest = []', "fleet.locks.pytest"),
     ],
 )
