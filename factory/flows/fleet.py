@@ -103,7 +103,7 @@ def _triage(night: Night, project: Project, generator: RepositoryGenerator) -> d
             told |= {"refused": str(found)}
         else:
             told |= {"tests": len(found.profile.tests), "suite_ms": found.profile.suite_ms}
-    except FactoryError as error:  # the boundary of a project: not fetched, not installed, or a wrong entry
+    except (FactoryError, OSError) as error:  # the boundary of a project: not fetched, not installed, or a wrong entry
         told |= {"refused": str(error), "for_good": False}
     _record(night, project, told, time.monotonic() - started)
     return told

@@ -106,26 +106,33 @@ def archive_tree(archive: Path, blobs: BlobStore) -> FileTree:
     """The regular files of a source distribution, without its top folder; read member by member, written nowhere.
 
     Links and special files are left out: a source distribution needs none, and they can point anywhere.
-    Raises GeneratorError for an unsafe member or more than `ARCHIVE_BYTES`.
+    Raises GeneratorError for what is no tar archive, an unsafe member or more than `ARCHIVE_BYTES`.
     """
+    try:
+        with tarfile.open(archive) as tar:
+            return FileTree(_members(tar, archive.name, blobs))
+    except (tarfile.ReadError, EOFError) as error:
+        raise GeneratorError(f"{archive.name}: not a whole tar archive ({error})") from None
+
+
+def _members(tar: tarfile.TarFile, name: str, blobs: BlobStore) -> dict[str, Entry]:
     contents: dict[str, Entry] = {}
     total = 0
-    with tarfile.open(archive) as tar:
-        for member in tar:
-            try:
-                safe = tarfile.data_filter(member, "/nowhere")
-            except tarfile.FilterError as error:
-                raise GeneratorError(f"{archive.name}: {error}") from None
-            _, _, path = safe.name.partition("/")
-            if not safe.isreg() or not path or not included(path):
-                continue
-            total += safe.size
-            if total > ARCHIVE_BYTES:
-                raise GeneratorError(f"{archive.name}: more than {ARCHIVE_BYTES} bytes")
-            file = tar.extractfile(safe)
-            assert file is not None
-            contents[path] = _entry(blobs, file.read(), bool((safe.mode or 0) & 0o100))
-    return FileTree(contents)
+    for member in tar:
+        try:
+            safe = tarfile.data_filter(member, "/nowhere")
+        except tarfile.FilterError as error:
+            raise GeneratorError(f"{name}: {error}") from None
+        _, _, path = safe.name.partition("/")
+        if not safe.isreg() or not path or not included(path):
+            continue
+        total += safe.size
+        if total > ARCHIVE_BYTES:
+            raise GeneratorError(f"{name}: more than {ARCHIVE_BYTES} bytes")
+        file = tar.extractfile(safe)
+        assert file is not None
+        contents[path] = _entry(blobs, file.read(), bool((safe.mode or 0) & 0o100))
+    return contents
 
 
 def git_tree(location: str, commit: str, cache: Path, blobs: BlobStore) -> tuple[FileTree, str]:

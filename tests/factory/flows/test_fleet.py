@@ -37,7 +37,15 @@ from .killing import select
 __all__ = ["factory"]
 COUNT = 30
 """Two parts of the one project that gives tasks."""
-PROJECT = '[[project]]\nname = "{name}"\nversion = "1"\nfolder = "{folder}"\nsources = ["shapes"]\ntests = ["tests"]\nlicence = "MIT"\n'
+PROJECT = """
+[[project]]
+name = "{name}"
+version = "1"
+folder = "{folder}"
+sources = ["shapes"]
+tests = ["tests"]
+licence = "MIT"
+"""
 
 
 @pytest.fixture(scope="module")
@@ -141,7 +149,8 @@ def test_a_killed_run_goes_on_and_gives_the_same(
     assert select(data, digests) == select(settings.data, digests)
     table = factory(*arguments).out
     assert "few: few==1 is refused: 1 stable tests of 1" in table
-    assert {line.split()[0] for line in table.splitlines() if line} >= {"project", "few", "nowhere", "shapes", "all", "operator"}
+    first = {line.split()[0] for line in table.splitlines() if line}
+    assert first >= {"project", "few", "nowhere", "shapes", "all", "operator"}
 
 
 def _asked(data: Path, statement: str) -> bool:

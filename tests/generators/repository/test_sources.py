@@ -42,6 +42,20 @@ def test_an_archive_that_points_outside_is_refused(tmp_path: Path, name: str) ->
         archive_tree(tmp_path / "p.tar.gz", MemoryBlobs())
 
 
+@pytest.mark.parametrize("data", [b"PK\x03\x04 a zip file", b""])
+def test_what_is_no_tar_archive_is_refused(tmp_path: Path, data: bytes) -> None:
+    (tmp_path / "p.zip").write_bytes(data)
+    with pytest.raises(GeneratorError, match=r"p\.zip: not a whole tar archive"):
+        archive_tree(tmp_path / "p.zip", MemoryBlobs())
+
+
+def test_an_archive_that_breaks_off_is_refused(tmp_path: Path) -> None:
+    archive(tmp_path / "p.tar.gz", {"p-1/p/a.py": bytes(range(256)) * 4000})
+    (tmp_path / "p.tar.gz").write_bytes((tmp_path / "p.tar.gz").read_bytes()[:-200])
+    with pytest.raises(GeneratorError, match="not a whole tar archive"):
+        archive_tree(tmp_path / "p.tar.gz", MemoryBlobs())
+
+
 def test_a_cached_archive_needs_no_index_and_is_checked(tmp_path: Path) -> None:
     known = hashlib.sha256(b"archive").hexdigest()
     cached = tmp_path / f"no-such-project-1.0-{known[:16]}.tar.gz"
