@@ -63,7 +63,7 @@ def test_an_included_fleet_comes_first_and_its_locks_serve(tmp_path: Path) -> No
     (tmp_path / "below").mkdir()
     (tmp_path / "below" / "first.toml").write_text(GOOD)
     (tmp_path / "second.toml").write_text('include = ["first.toml"]\n' + GOOD[GOOD.index("[[project") :].replace('"p"', '"q"'))
-    with pytest.raises(UserError, match="first.toml"):
+    with pytest.raises(UserError, match=r"first\.toml"):
         load_fleet(tmp_path / "second.toml")
     text = (tmp_path / "second.toml").read_text()
     (tmp_path / "second.toml").write_text(text.replace("first.toml", "below/first.toml"))
