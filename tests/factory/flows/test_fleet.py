@@ -169,12 +169,13 @@ def test_a_task_that_a_filter_refuses_has_the_filter_as_its_fate() -> None:
     right, wrong, lost, again = (one.task.digest for one in found)
 
     def said(digest: str, filter: str, passed: bool) -> Judged:
-        return Judged(digest, Evidence(filter=filter, rule="", passed=passed, reason="" if passed else "no", data={}))
+        evidence = Evidence(filter=filter, rule="", passed=passed, reason="" if passed else "no", data={})
+        return Judged(task=digest, evidence=evidence)
 
     judged = [
         said(right, "validity", True),
         said(wrong, "validity", True),
-        Judged(lost, None, "the sandbox was lost"),
+        Judged(task=lost, evidence=None, fault="the sandbox was lost"),
         said(again, "validity", False),
         said(again, "loopholes", False),
         said(right, "loopholes", True),
