@@ -112,7 +112,6 @@ class Link(Skill[Node]):
         "cp {file} {link}",
         "ln {file} {link}",
         "ln -sf {link} {link}",
-        "ln -s {file}/ {link}",
     )
 
     def prepare(self, slots: Slots, names: Names) -> dict[str, Node]:

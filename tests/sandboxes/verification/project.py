@@ -127,7 +127,9 @@ def packages(store: MemoryBlobs) -> Mount:
 @pytest.fixture
 def graded(backend: Backend, store: MemoryBlobs, packages: Mount) -> Graded:
     sealed = FileTree.of(store, {path: text for path, text in PROJECT.items() if path != "calc/__init__.py"})
-    verifier = VerifierSpec(bundle=bundle(store, checker="pytest_checker", spec=SPEC, files=sealed), wall_ms=60_000)
+    verifier = VerifierSpec(
+        bundle=bundle(store, checker="pytest_checker", spec=SPEC, files=sealed), wall_ms=60_000, memory_bytes=1 << 28
+    )
     environment = EnvironmentSpec(files=FileTree().save(store), mounts=(packages,), limits=Limits(memory_bytes=1 << 29))
 
     def run(files: dict[str, str]) -> Verdict:
