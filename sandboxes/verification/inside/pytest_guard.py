@@ -74,9 +74,9 @@ def program(values, machine):
         code += _unless(numbers[column], argument, [value & 0xFFFFFFFF for value in values])
     for *numbers, commands in _OWNS_SIGNALS.values():
         code += _unless(numbers[column], 1, commands)
-    for numbers in _WATCHES.values():
-        if numbers[column] is not None:
-            code += [(_EQUAL, 0, 1, numbers[column]), (_RETURN, 0, 0, _ERRNO | errno.ENOSYS)]
+    for watch in _WATCHES.values():
+        if (number := watch[column]) is not None:
+            code += [(_EQUAL, 0, 1, number), (_RETURN, 0, 0, _ERRNO | errno.ENOSYS)]
     code.append((_RETURN, 0, 0, _ALLOW))
     return b"".join(struct.pack("=HBBI", *instruction) for instruction in code)
 
